@@ -1,0 +1,52 @@
+# Everything runs in .venv, which is made from requirements.lock on first use (uv where present, else venv and pip).
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+DATA   ?= data
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+$(READY): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo "headrace needs Python 3.11 or later; none was found on PATH (set PYTHON=...)" >&2; exit 1; fi
+	@echo "setting up $(VENV) from requirements.lock ..."
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --clear --python "$(PYTHON)" $(VENV) && \
+		uv pip install --quiet --python $(BIN)/python -r requirements.lock && \
+		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+		"$(PYTHON)" -m venv --clear $(VENV) && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $@
+
+demo: $(READY)  ## set everything up, run 22 NetFlow queries on a small generated stream and show results
+	@rm -rf $(DATA)/demo
+	@$(BIN)/headrace generate flows --rows 200000 --profile enterprise --text-addresses --out $(DATA)/demo/flows
+	@$(BIN)/headrace run examples/netflow/queries --stream $(DATA)/demo/flows --time ts --show 3 --out $(DATA)/demo/results
+
+test: $(READY)  ## set everything up, run all tests
+	@$(BIN)/python -m pytest
+
+check: $(READY)  ## ruff, mypy strict, the fast tests (no Spark)
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -m "not spark"
+
+bench: $(READY)  ## the benchmarks (so far: the generators' rate)
+	@$(BIN)/python benchmarks/generators.py
+
+lock:  ## write requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) $(DATA) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
