@@ -1,0 +1,87 @@
+"""What the commands share: where they print, how they show that something is going on, how they fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from headrace.errors import HeadraceError, QueryError, SetupError, StreamError, WorkloadError
+
+out = Console(highlight=False)
+"""Answers go to standard output ..."""
+err = Console(stderr=True, highlight=False)
+"""... and everything that is said about them to standard error."""
+
+
+class Exit(IntEnum):
+    """Exit codes that scripts can rely on (0 is success; typer itself exits with 2 on wrong options)."""
+
+    FAILED = 1
+    WRONG_INPUT = 2
+    SETUP = 3
+
+
+def _set_debug(value: bool) -> bool:
+    if value:
+        os.environ["HEADRACE_DEBUG"] = "1"
+    return value
+
+
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", callback=_set_debug, help="Show the traceback when something fails.", is_eager=True),
+]
+
+
+def exit_code(error: HeadraceError) -> Exit:
+    """The code of a failure: scripts can tell wrong input from a run that failed."""
+    if isinstance(error, (QueryError, WorkloadError, StreamError)):
+        return Exit.WRONG_INPUT
+    return Exit.SETUP if isinstance(error, SetupError) else Exit.FAILED
+
+
+def report(error: HeadraceError) -> None:
+    """Say what went wrong; with --debug, where in the code too."""
+    if os.environ.get("HEADRACE_DEBUG"):
+        traceback.print_exception(error)
+    err.print("[red]error:[/red]", end=" ")
+    err.print(str(error), markup=False, soft_wrap=True)
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A spinner while something takes its time; a plain line where there is no terminal."""
+    if err.is_terminal:
+        with err.status(text):
+            yield
+    else:
+        print(text, file=sys.stderr, flush=True)
+        yield
+
+
+@contextmanager
+def counting(text: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; call what it gives with the number of things done since the last call."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(text, total=total)
+
+        def advance(done: int) -> None:
+            bar.advance(task, done)
+
+        yield advance

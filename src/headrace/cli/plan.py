@@ -1,0 +1,91 @@
+"""`headrace plan`: what headrace understood of each query, and what can be shared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from headrace.cli.console import Debug, out
+from headrace.cli.inputs import load_inputs
+from headrace.cli.run import Name, Queries, Time
+from headrace.query import Query
+from headrace.query.interval import format_interval
+from headrace.workload import Workload
+
+
+def plan(
+    queries: Queries,
+    stream: Annotated[
+        str | None, typer.Option("--stream", help="The stream; with it, all names are checked too.")
+    ] = None,
+    time_column: Time = None,
+    name: Name = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show the parsed queries: keys, window, aggregates, and whether each can be shared or why not.
+
+    Example: headrace plan examples/netflow/queries --stream data/flows --time ts
+    """
+    if stream is None:
+        workload = Workload.load(queries)
+    else:
+        workload, _ = load_inputs(queries, stream, name, time_column)
+    if as_json:
+        out.print_json(json.dumps([describe(query) for query in workload.values()]))
+        return
+    out.print(_table(workload, Path(queries)))
+    shared = sum(query.shareable for query in workload.values())
+    out.print(f"{shared} of {len(workload)} queries can be shared")
+
+
+def describe(query: Query) -> dict[str, Any]:
+    """A query's parts as plain data."""
+    return {
+        "name": query.name,
+        "stream": query.stream,
+        "shareable": query.shareable,
+        "obstacles": [obstacle.reason for obstacle in query.obstacles],
+        "keys": [key.sql for key in query.keys],
+        "window": query.window.sql if query.window else None,
+        "where": query.where.sql if query.where else None,
+        "aggregates": [{"sql": aggregate.sql, "kind": aggregate.kind.value} for aggregate in query.aggregates],
+        "having": query.having.sql if query.having else None,
+        "order": [item.sql for item in query.order],
+        "limit": query.limit.sql if query.limit else None,
+    }
+
+
+def _table(workload: Workload, path: Path) -> Table:
+    table = Table(
+        title=f"{path}: {len(workload)} queries over {', '.join(workload.stream_names)}", title_justify="left"
+    )
+    for heading in ("query", "window", "keys", "filter", "aggregates", "shared"):
+        table.add_column(heading, overflow="fold")
+    for query in workload.values():
+        if not query.shareable:
+            reasons = "; ".join(obstacle.reason for obstacle in query.obstacles)
+            table.add_row(query.name, "", "", "", "", f"[yellow]no[/yellow]: {reasons}")
+            continue
+        table.add_row(
+            query.name,
+            _window(query),
+            ", ".join(key.sql for key in query.keys),
+            query.where.sql if query.where else "",
+            ", ".join(aggregate.sql for aggregate in query.aggregates),
+            "[green]yes[/green]",
+        )
+    return table
+
+
+def _window(query: Query) -> str:
+    window = query.window
+    if window is None:
+        return ""
+    text = format_interval(window.range_us)
+    text += "" if window.tumbling else f" every {format_interval(window.slide_us)}"
+    return text + (f" from {format_interval(window.offset_us)}" if window.offset_us else "")

@@ -1,0 +1,87 @@
+"""`headrace run`: the answers of a workload, in the terminal and as files."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+
+from headrace.cli.console import Debug, counting, err, out, waiting
+from headrace.cli.inputs import load_inputs
+from headrace.cli.show import answer_table
+from headrace.errors import OutputError
+from headrace.runtime.results import Format, Results
+from headrace.runtime.session import start_session
+from headrace.workload import NOT_SHARED_YET, Workload
+
+Queries = Annotated[
+    Path, typer.Argument(help="A folder of *.sql files, or one file with '-- name: ...' before each query.")
+]
+StreamPath = Annotated[str, typer.Option("--stream", help="The stream: a Parquet file or a folder of them.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", help="The stream's name after FROM. [default: the one that the queries use]"),
+]
+Time = Annotated[
+    str | None, typer.Option("--time", help="The stream's time column. [default: its only timestamp column]")
+]
+
+
+def run(
+    queries: Queries,
+    stream: StreamPath,
+    time_column: Time = None,
+    name: Name = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Write the answers below this folder, one folder per query.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="parquet, csv or json.")] = "parquet",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")] = False,
+    show: Annotated[int, typer.Option("--show", min=0, help="Rows to print per query; 0 prints none.")] = 10,
+    cores: Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use. [default: all]")] = None,
+    time_zone: Annotated[str, typer.Option("--time-zone", help="The session's time zone.")] = "UTC",
+    debug: Debug = False,
+) -> None:
+    """Run all queries over a stream and show their answers.
+
+    Example: headrace run examples/netflow/queries --stream data/flows --time ts --out results
+    """
+    if format_ not in get_args(Format):
+        raise typer.BadParameter(f"'{format_}' is none of parquet, csv, json", param_hint="--format")
+    if out_folder is not None and out_folder.exists() and not overwrite:
+        # Said before anything is computed; `Results.write` makes sure of it again.
+        raise OutputError(f"'{out_folder}' is there already; choose another folder, or add --overwrite")
+    workload, source = load_inputs(queries, stream, name, time_column)
+    with tempfile.TemporaryDirectory(prefix="headrace-") as scratch:
+        # The answers are kept as Parquet in any case: rows to show are then read, not computed again.
+        kept = out_folder if out_folder is not None and format_ == "parquet" else Path(scratch, "answers")
+        with waiting("starting Spark (about 10 s) ..."):
+            spark = start_session(cores=cores, time_zone=time_zone)
+        try:
+            begin = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the next line says the same
+                results = workload.run(source, spark=spark)
+            err.print(f"{len(workload)} queries, {NOT_SHARED_YET}")
+            with counting("queries", len(workload)) as done:
+                results.write(str(kept), overwrite=overwrite, progress=lambda _: done(1))
+            seconds = time.perf_counter() - begin
+            if out_folder is not None and kept != out_folder:
+                answers = {query: spark.read.parquet(str(kept / query)) for query in workload}
+                Results(answers, spark).write(str(out_folder), format=cast(Format, format_), overwrite=overwrite)
+        finally:
+            spark.stop()
+        if show:
+            _show(workload, kept, show, time_zone)
+    place = f", written to {out_folder}" if out_folder is not None else ""
+    err.print(f"{len(workload)} queries in {seconds:.1f} s{place}")
+
+
+def _show(workload: Workload, folder: Path, rows: int, time_zone: str) -> None:
+    for query in workload.values():
+        out.print(answer_table(query, folder / query.name, rows, time_zone))
+        out.print()

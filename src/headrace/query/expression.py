@@ -1,0 +1,107 @@
+"""An expression of a query: the user's own text, on one line, equal to others that read the same.
+
+Spark, and nothing else, decides what an expression means, so the text is kept token by token. Two expressions
+are equal when they differ only in white space, comments, letter case of names and the stream's name before a
+column. That is enough to find the same work in different queries, and never takes two things for one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
+from headrace.query.functions import spark_functions
+from headrace.query.source import Source
+
+_STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """SQL text of an expression; equality and hash go by its canonical form."""
+
+    sql: str = field(compare=False)
+    canonical: str = field(repr=False)
+
+    @staticmethod
+    def of(source: Source, node: exp.Expr, qualifiers: frozenset[str] = frozenset()) -> Expression:
+        """The expression that a node of a parsed query stands for, without the stream's name before columns."""
+        span = span_of(node)
+        if span is None:
+            raise SyntaxFault(f"cannot place {node.sql()} in the text", 0, len(source.text))
+        return Expression.parse(source.cut(span), qualifiers)
+
+    @staticmethod
+    def parse(text: str, qualifiers: frozenset[str] = frozenset()) -> Expression:
+        """The expression of a text on its own.
+
+        >>> Expression.parse("SUM( f.Bytes )", frozenset({"f"})) == Expression.parse("sum(bytes)")
+        True
+        """
+        shown: list[str] = []
+        canonical: list[str] = []
+        for token, spaced in _without_qualifiers(_as_written(text), qualifiers):
+            raw = text[token.start : token.end + 1]
+            shown.append(f" {raw}" if spaced and shown else raw)
+            canonical.append(_canonical(token, raw))
+        return Expression("".join(shown), " ".join(canonical))
+
+    @property
+    def tree(self) -> exp.Expr:
+        """The syntax tree; its spans are offsets in `sql`. Shared, so not to be changed."""
+        return _tree(self.sql)
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@functools.lru_cache(maxsize=4096)
+def _tree(sql: str) -> exp.Expr:
+    prefix = "SELECT "
+    statement = parse_statement(prefix + sql)
+    node: exp.Expr = statement.expressions[0]
+    for part in node.walk():
+        for key, shift in (("span", None), ("start", int), ("end", int)):
+            if key in part.meta:
+                value = part.meta[key]
+                part.meta[key] = value - len(prefix) if shift else (value[0] - len(prefix), value[1] - len(prefix))
+    return node
+
+
+def _as_written(text: str) -> list[Token]:
+    # sqlglot makes three tokens of 10L (10 :: BIGINT), all in the same place.
+    tokens = tokenize(text)
+    return [token for index, token in enumerate(tokens) if not index or token.start > tokens[index - 1].start]
+
+
+def _without_qualifiers(tokens: list[Token], qualifiers: frozenset[str]) -> Iterator[tuple[Token, bool]]:
+    """The tokens, without `f.` of `f.bytes` where f is the stream's name, and whether a space goes before each."""
+    spaced = False
+    end = 0
+    before: TokenType | None = None
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        spaced = spaced or token.start > end
+        end = token.end + 1
+        qualifier = token.text.lower() in qualifiers and after is not None and after.token_type is TokenType.DOT
+        if qualifier and before is not TokenType.DOT:
+            before = None  # the dot that follows belongs to the qualifier
+        elif not (before is None and token.token_type is TokenType.DOT):
+            yield token, spaced
+            spaced = False
+            before = token.token_type
+
+
+def _canonical(token: Token, raw: str) -> str:
+    if token.token_type in _STRINGS:
+        return raw
+    if token.token_type is TokenType.IDENTIFIER:
+        # `x` is x, unless the bare word would mean something else (`current_date`, `null`).
+        bare = token.text.lower()
+        plain = bare.isidentifier() and bare not in spark_functions()
+        return bare if plain and tokenize(bare)[0].token_type is TokenType.VAR else f"`{bare}`"
+    return raw.lower()

@@ -1,0 +1,106 @@
+"""A query as a frozen value: what it groups by, what it aggregates, and what comes after."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+from headrace.errors import Problem
+from headrace.query.aggregate import Aggregate
+from headrace.query.expression import Expression
+from headrace.query.source import Source
+from headrace.query.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the answer: an expression over keys and aggregates, with its alias as it was written."""
+
+    expression: Expression
+    alias: str | None = None
+
+    @property
+    def sql(self) -> str:
+        """The item of a SELECT list."""
+        return self.expression.sql if self.alias is None else f"{self.expression.sql} AS {self.alias}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """An item of ORDER BY; `suffix` holds ASC, DESC, NULLS FIRST or NULLS LAST as written."""
+
+    expression: Expression
+    suffix: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The item as Spark reads it."""
+        return f"{self.expression.sql} {self.suffix}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a query cannot be shared and runs as plain Spark, with the place in its text.
+
+    `foreign`: the query has other relations than the stream, so its names cannot be checked against the stream.
+    """
+
+    reason: str
+    place: Problem = field(compare=False, repr=False)
+    foreign: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True)
+class Query:
+    """One standing aggregate query over one stream.
+
+    The parts (`outputs` and all below) are filled in for queries that can be shared; a query with an obstacle is
+    its text, which plain Spark runs.
+    """
+
+    name: str
+    source: Source
+    stream: str
+    outputs: tuple[Output, ...] = ()
+    where: Expression | None = None
+    window: Window | None = None
+    keys: tuple[Expression, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
+    having: Expression | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: Expression | None = None
+    offset: Expression | None = None
+    obstacles: tuple[Obstacle, ...] = ()
+    stream_span: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text that the user wrote."""
+        return self.source.text
+
+    @property
+    def shareable(self) -> bool:
+        """Whether the query can be planned together with others."""
+        return not self.obstacles
+
+    @functools.cached_property
+    def sql(self) -> str:
+        """The query written anew from its parts: to Spark it means the same as `text`."""
+        if not self.shareable:
+            return self.text
+        grouping = [self.window.sql] if self.window else []
+        grouping += [key.sql for key in self.keys]
+        clauses = [
+            "SELECT " + ", ".join(output.sql for output in self.outputs),
+            f"FROM {self.stream}",
+            f"WHERE {self.where.sql}" if self.where else "",
+            "GROUP BY " + ", ".join(grouping) if grouping else "",
+            f"HAVING {self.having.sql}" if self.having else "",
+            "ORDER BY " + ", ".join(item.sql for item in self.order) if self.order else "",
+            f"LIMIT {self.limit.sql}" if self.limit else "",
+            f"OFFSET {self.offset.sql}" if self.offset else "",
+        ]
+        return "\n".join(clause for clause in clauses if clause)

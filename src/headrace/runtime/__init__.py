@@ -1,0 +1,1 @@
+"""Where plans and queries run: the Spark session, the reference runtime and the results."""

@@ -1,0 +1,50 @@
+"""The reference runtime: each query by `spark.sql`, nothing shared. It defines what is correct."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from headrace.errors import Problem, WorkloadError
+from headrace.query import Query
+from headrace.runtime.results import Results
+from headrace.sources import Stream
+
+if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+
+def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Results:
+    """One DataFrame per query, analysed but not yet computed; all of Spark's complaints in one report."""
+    from pyspark.errors import AnalysisException  # see session.py
+
+    stream.register(spark)
+    frames, problems = {}, []
+    for name, query in queries.items():
+        try:
+            frames[name] = spark.sql(query.text)
+        except AnalysisException as error:
+            problems.append(_problem(query, error))
+    if problems:
+        raise WorkloadError(problems)
+    return Results(frames, spark)
+
+
+def _problem(query: Query, error: AnalysisException) -> Problem:
+    """Spark's message in one sentence, at the place that Spark names."""
+    text = error.getMessage() or str(error)
+    found = re.match(r"\s*(?:\[[\w.]+\]\s*)?(.*?)\s*(?:SQLSTATE|\(line \d|; line \d|==|$)", text, re.DOTALL)
+    message = " ".join((found[1] if found else text).split()).rstrip(".;")
+    return query.source.problem(message, _span(query.text, text))
+
+
+def _span(text: str, message: str) -> tuple[int, int] | None:
+    found = re.search(r"line (\d+),? pos (\d+)", message)
+    if found is None:
+        return None
+    lines = text.split("\n")[: int(found[1]) - 1]
+    start = sum(len(line) + 1 for line in lines) + int(found[2])
+    word = re.compile(r"`[^`]*`|\w+|.", re.DOTALL).match(text, min(start, len(text) - 1))
+    return (start, word.end() if word else start + 1)

@@ -1,0 +1,139 @@
+"""The answers of a workload: a Spark DataFrame per query, and one way to write them all at once or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from headrace.errors import OutputError, RunError, did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["parquet", "csv", "json"]
+
+
+class Results(Mapping[str, "DataFrame"]):
+    """`results["by_src"]` is the answer of the query `by_src`."""
+
+    def __init__(self, frames: Mapping[str, DataFrame], spark: SparkSession) -> None:
+        self._frames = dict(frames)
+        self._spark = spark
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            raise KeyError(f"no query '{name}' {did_you_mean(name, list(self._frames))}".rstrip())
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __repr__(self) -> str:
+        return f"Results({', '.join(self)})"
+
+    def write(
+        self,
+        path: str,
+        *,
+        format: Format = "parquet",  # the word that Spark's users know
+        overwrite: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Write one folder per query below `path`, which appears whole or not at all.
+
+        Everything is computed into a staging folder beside `path`; one rename makes it visible. `progress` is
+        called with each query's name when it is done. Raises `OutputError` or `RunError` and leaves `path` as it was.
+        """
+        target = _Folder(self._spark, path)
+        if target.exists() and not overwrite:
+            raise OutputError(f"'{path}' is there already; choose another folder, or overwrite it on purpose")
+        staging = target.sibling(f".{target.name}.staging-{uuid.uuid4().hex[:8]}")
+        try:
+            for name, frame in self._frames.items():
+                self._write_one(name, frame, f"{staging.path}/{name}", format)
+                if progress is not None:
+                    progress(name)
+            staging.replace(target)
+        finally:
+            staging.delete()
+
+    def _write_one(self, name: str, frame: DataFrame, path: str, kind: Format) -> None:
+        from pyspark.errors import PySparkException  # see session.py
+
+        try:
+            if kind == "csv":
+                _flat(frame).write.csv(path, header=True)
+            else:
+                frame.write.format(kind).save(path)
+        except PySparkException as error:
+            raise RunError(f"query '{name}' failed: {first_sentence(error)}") from error
+
+
+def first_sentence(error: Exception) -> str:
+    """What Spark says first, without the stack traces that follow."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    text = causes[-1].removeprefix("Caused by:").strip() if causes else (lines[0] if lines else repr(error))
+    return text.split(" SQLSTATE")[0]
+
+
+def _flat(frame: DataFrame) -> DataFrame:
+    """Columns that CSV can hold: a struct becomes a column per field (window_start), other nested types JSON."""
+    from pyspark.sql import functions, types  # see session.py
+
+    columns = []
+    for field in frame.schema.fields:
+        column = frame[f"`{field.name}`"]
+        if isinstance(field.dataType, types.StructType):
+            columns += [column[name].alias(f"{field.name}_{name}") for name in field.dataType.names]
+        elif isinstance(field.dataType, (types.ArrayType, types.MapType)):
+            columns.append(functions.to_json(column).alias(field.name))
+        elif isinstance(field.dataType, types.BinaryType):
+            columns.append(functions.hex(column).alias(field.name))
+        else:
+            columns.append(column)
+    return frame.select(columns)
+
+
+class _Folder:
+    """A folder on any file system that Spark reaches, through Hadoop's own interface."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        jvm: Any = spark._jvm
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        self._files = place.getFileSystem(conf)
+        self._place = self._files.makeQualified(place)
+        self.path = str(self._place.toString())
+        self.name = str(self._place.getName())
+
+    def sibling(self, name: str) -> _Folder:
+        return _Folder(self._spark, f"{self._place.getParent().toString()}/{name}")
+
+    def exists(self) -> bool:
+        """Whether something is there; an empty folder counts as nothing."""
+        return bool(self._files.exists(self._place)) and (
+            not self._files.getFileStatus(self._place).isDirectory()
+            or len(self._files.listStatus(self._place)) > 0
+        )
+
+    def delete(self) -> None:
+        self._files.delete(self._place, True)
+
+    def replace(self, target: _Folder) -> None:
+        """Become `target`: what was there steps aside first and comes back if the last rename fails."""
+        old = target.sibling(f".{target.name}.old-{uuid.uuid4().hex[:8]}")
+        had_old = bool(self._files.exists(target._place))
+        if had_old and not self._files.rename(target._place, old._place):
+            raise OutputError(f"cannot move what is at '{target.path}' aside")
+        if not self._files.rename(self._place, target._place):
+            if had_old:
+                self._files.rename(old._place, target._place)
+            raise OutputError(f"cannot rename '{self.path}' to '{target.path}'")
+        if had_old:
+            old.delete()

@@ -1,0 +1,93 @@
+"""The one place that sets Spark's configuration, and the one door to a session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from headrace.runtime.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def start_session(
+    app: str = "headrace",
+    *,
+    cores: int | None = None,
+    time_zone: str = "UTC",
+    quiet: bool = True,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A local session, or the active one where there is one; `conf` has the last word."""
+    from pyspark.sql import SparkSession  # costs a second, which `headrace --help` need not wait
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    ensure_java()
+    builder = SparkSession.builder.appName(app)
+    for key, value in (_settings(cores, time_zone, quiet) | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+@contextmanager
+def open_session(app: str = "headrace", *, quiet: bool = True, **options: object) -> Iterator[SparkSession]:
+    """A session that is stopped at the end of the block."""
+    spark = start_session(app, quiet=quiet, **options)  # type: ignore[arg-type]  # handed on as they are
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
+    count = cores or os.cpu_count() or 1
+    settings = {
+        "spark.master": f"local[{count}]",
+        # Workers would start the system's python3, which may lack every package.
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        # The default of 200 is made for clusters: on one machine it is 200 tiny tasks per query.
+        "spark.sql.shuffle.partitions": str(count),
+        # Answers must not depend on the machine's own time zone.
+        "spark.sql.session.timeZone": time_zone,
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # No _SUCCESS file among the results: the whole folder appears at once or not at all.
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    if quiet:
+        logging = resources.files("headrace.runtime").joinpath("log4j2.properties")
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{logging}"
+    return settings
+
+
+def _driver_memory_mb() -> int:
+    """A third of the machine's memory, at least 1 and at most 8 GiB: the rest is for Python workers and files."""
+    total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return int(min(8192, max(1024, total_mb // 3)))
+
+
+def session_functions(spark: SparkSession) -> frozenset[str]:
+    """The names of all functions that a session knows, the user's own included."""
+    return frozenset(row[0].lower() for row in spark.sql("SHOW FUNCTIONS").collect())
+
+
+def builtin_functions(spark: SparkSession) -> dict[str, str]:
+    """Name and group of Spark's built-in functions, from its registry."""
+    jvm = spark._jvm
+    assert jvm is not None
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    registry = catalyst.analysis.FunctionRegistry.builtin()
+    groups = {}
+    for name in session_functions(spark):
+        info = registry.lookupFunction(catalyst.FunctionIdentifier(name))
+        groups[name] = info.get().getGroup() or "other" if info.isDefined() else "other"
+    return groups

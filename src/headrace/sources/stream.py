@@ -1,0 +1,109 @@
+"""A stream: records with a time, from a folder of Parquet or from any Spark DataFrame."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from headrace.errors import StreamError, did_you_mean
+from headrace.query.interval import parse_interval_us
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a stream; `type` is the name that its source gives to the type."""
+
+    name: str
+    type: str
+    is_time: bool
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Records of one kind with a time column, under the name that queries use after FROM.
+
+    `data` is a Spark DataFrame (so a view with joins to static tables is a stream too) or the path of Parquet
+    files, which workers can then read themselves. `lateness` says how late a record may come, in streaming.
+    """
+
+    data: DataFrame | str
+    name: str
+    time: str
+    lateness: str | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.name):
+            raise StreamError(f"'{self.name}' cannot be a stream's name: use letters, digits and _, as in 'flows'")
+        self._check_time()
+        if self.lateness is not None:
+            self._check_lateness(self.lateness)
+
+    @classmethod
+    def parquet(cls, path: str, name: str, time: str, lateness: str | None = None) -> Stream:
+        """A stream of Parquet: a file, or a folder of files (also partitioned as `day=2024-03-04/`)."""
+        return cls(str(path), name, time, lateness)
+
+    @functools.cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Name and type of every column; for Parquet without starting Spark."""
+        return read_columns(self.data) if isinstance(self.data, str) else _frame_columns(self.data)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(column.name for column in self.columns)
+
+    def dataframe(self, spark: SparkSession) -> DataFrame:
+        """The stream as plain Spark reads it."""
+        return spark.read.parquet(self.data) if isinstance(self.data, str) else self.data
+
+    def register(self, spark: SparkSession) -> None:
+        """Make the stream known to `spark.sql` under its name."""
+        self.dataframe(spark).createOrReplaceTempView(self.name)
+
+    def _check_time(self) -> None:
+        by_name = {column.name.lower(): column for column in self.columns}
+        column = by_name.get(self.time.lower())
+        times = [column.name for column in self.columns if column.is_time]
+        offer = (
+            f"columns with a timestamp are: {', '.join(times)}" if times else "it has no timestamp column at all"
+        )
+        if column is None:
+            near = did_you_mean(self.time, self.column_names)
+            raise StreamError(f"stream '{self.name}' has no column '{self.time}'; {near or offer}")
+        if not column.is_time:
+            raise StreamError(
+                f"the time column '{self.time}' of stream '{self.name}' is {column.type}, not a timestamp; {offer}"
+            )
+
+    def _check_lateness(self, lateness: str) -> None:
+        try:
+            parse_interval_us(lateness)
+        except ValueError as error:
+            raise StreamError(f"lateness of stream '{self.name}': {error}") from error
+
+
+def read_columns(path: str) -> tuple[Column, ...]:
+    """The columns of a Parquet file or folder, from one file's footer; raises `StreamError`."""
+    try:
+        schema = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").schema
+    except FileNotFoundError as error:
+        raise StreamError(f"there is no file or folder '{path}'") from error
+    except (pa.ArrowException, OSError) as error:
+        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+    if not len(schema):
+        raise StreamError(f"there are no Parquet files in '{path}'")
+    return tuple(Column(field.name, str(field.type), pa.types.is_timestamp(field.type)) for field in schema)
+
+
+def _frame_columns(frame: DataFrame) -> tuple[Column, ...]:
+    kinds = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    return tuple(Column(name, kind, kind.startswith("timestamp")) for name, kind in kinds)

@@ -1,0 +1,144 @@
+"""A workload: the queries over one stream, taken as they are, checked together and run together."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.errors import Problem, QueryError, WorkloadError, did_you_mean
+from headrace.query import Query, Source, parse_query
+from headrace.query.functions import spark_functions
+from headrace.runtime.reference import run_reference
+from headrace.runtime.results import Results
+from headrace.runtime.session import session_functions, start_session
+from headrace.sources import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_SHARED_YET = "run by plain Spark, query by query: the shared engine is not part of this version"
+
+_NAME_LINE = re.compile(r"^[ \t]*--[ \t]*name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # also a folder's name, and Spark hides folders that begin with _ or .
+
+
+class Workload(Mapping[str, Query]):
+    """Named queries over one stream: `workload["by_src"]` is a `Query`.
+
+    >>> workload = Workload({"total": "SELECT count(*) AS n FROM flows"})
+    >>> workload["total"].shareable
+    True
+    """
+
+    def __init__(self, queries: Mapping[str, str | Source]) -> None:
+        self._queries = _parse_all(queries.items(), lambda name, text: parse_query(name, text))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Workload:
+        """The workload of a folder of `*.sql` files, or of one file with `-- name: ...` before each query."""
+        return cls._of(_parse_all(_read(Path(path)), lambda name, text: parse_query(name, text)))
+
+    @classmethod
+    def _of(cls, queries: dict[str, Query]) -> Workload:
+        workload = cls.__new__(cls)
+        workload._queries = queries
+        return workload
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __repr__(self) -> str:
+        return f"Workload({', '.join(self)})"
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names after FROM, each once."""
+        return tuple(dict.fromkeys(query.stream for query in self.values() if query.stream))
+
+    def bind(self, stream: Stream, functions: Collection[str] = ()) -> Workload:
+        """The same queries with every name checked against the stream; `functions` are the user's own."""
+
+        def bound(name: str, _: str | Source) -> Query:
+            query = self[name]
+            fresh = parse_query(name, query.source, columns=stream.column_names, functions=functions)
+            if fresh.stream.lower() != stream.name.lower() and not any(o.foreign for o in fresh.obstacles):
+                hint = did_you_mean(fresh.stream, [stream.name]) or f"write FROM {stream.name}"
+                message = f"reads '{fresh.stream}', but the stream is named '{stream.name}'"
+                raise QueryError([query.source.problem(message, fresh.stream_span, hint)])
+            return fresh
+
+        return self._of(_parse_all(((name, query.text) for name, query in self.items()), bound))
+
+    def reference(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
+        """The answers by plain Spark, query by query, nothing shared."""
+        spark = spark or start_session()
+        own = session_functions(spark) - spark_functions().keys()
+        return run_reference(self.bind(stream, own), stream, spark)
+
+    def run(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
+        """The answers of all queries."""
+        warnings.warn(NOT_SHARED_YET, stacklevel=2)
+        return self.reference(stream, spark=spark)
+
+
+def _parse_all(
+    texts: Iterable[tuple[str, str | Source]], parse: Callable[[str, str | Source], Query]
+) -> dict[str, Query]:
+    """All queries, or one `WorkloadError` with the problems of all of them."""
+    queries: dict[str, Query] = {}
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for name, text in texts:
+        origin = text.origin if isinstance(text, Source) else name
+        if not _NAME.fullmatch(name):
+            message = f"'{name}' cannot be a query's name"
+            problems.append(Problem(message, origin=origin, hint="use letters, digits, '_', '-' and '.'"))
+        elif name.lower() in seen:
+            problems.append(Problem(f"there are two queries named '{name}'", origin=origin))
+        else:
+            seen.add(name.lower())
+            try:
+                queries[name] = parse(name, text)
+            except QueryError as error:
+                problems += error.problems
+    if not seen and not problems:
+        problems = [Problem("the workload has no queries")]
+    if problems:
+        raise WorkloadError(problems)
+    return queries
+
+
+def _read(path: Path) -> Iterator[tuple[str, Source]]:
+    if path.is_dir():
+        files = sorted(path.glob("*.sql"))
+        if not files:
+            raise WorkloadError([Problem(f"there are no *.sql files in '{path}'")])
+        for file in files:
+            yield from _read_file(file)
+    elif path.is_file():
+        yield from _read_file(path)
+    else:
+        raise WorkloadError([Problem(f"there is no file or folder '{path}'")])
+
+
+def _read_file(file: Path) -> Iterator[tuple[str, Source]]:
+    """The queries of a file: one named as the file, or several with a `-- name:` line before each."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise WorkloadError([Problem(f"not UTF-8 text: {error}", origin=str(file))]) from error
+    marks = list(_NAME_LINE.finditer(text))
+    if not marks:
+        yield file.stem, Source(text, str(file))
+        return
+    for mark, end in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
+        yield mark[1], Source(text[mark.end() : end], str(file), first_line=text.count("\n", 0, mark.end()) + 1)
