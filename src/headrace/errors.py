@@ -93,4 +93,9 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     """
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=3, cutoff=0.6)
-    return "did you mean " + " or ".join(f"'{by_lower[match]}'" for match in near) + "?" if near else ""
+    if not near:
+        return ""
+    # Only what comes as close as the best, or nearly: 'byts' is 'bytes' and hardly 'ts'.
+    close = [difflib.SequenceMatcher(None, word.lower(), match).ratio() for match in near]
+    shown = [by_lower[match] for match, ratio in zip(near, close, strict=True) if ratio > close[0] - 0.1]
+    return "did you mean " + " or ".join(f"'{name}'" for name in shown) + "?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,13 +33,16 @@ class Workload(Mapping[str, Query]):
     True
     """
 
-    def __init__(self, queries: Mapping[str, str | Source]) -> None:
-        self._queries = _parse_all(queries.items(), lambda name, text: parse_query(name, text))
+    def __init__(self, queries: Mapping[str, str | Source], stream: Stream | None = None) -> None:
+        self._queries = _parse_all(queries.items(), stream)
 
     @classmethod
-    def load(cls, path: str | Path) -> Workload:
-        """The workload of a folder of `*.sql` files, or of one file with `-- name: ...` before each query."""
-        return cls._of(_parse_all(_read(Path(path)), lambda name, text: parse_query(name, text)))
+    def load(cls, path: str | Path, stream: Stream | None = None) -> Workload:
+        """The workload of a folder of `*.sql` files, or of one file with `-- name: ...` before each query.
+
+        With a stream, all names are checked too, and all mistakes of all files are in one report.
+        """
+        return cls._of(_parse_all(read_texts(Path(path)), stream))
 
     @classmethod
     def _of(cls, queries: dict[str, Query]) -> Workload:
@@ -66,17 +69,8 @@ class Workload(Mapping[str, Query]):
 
     def bind(self, stream: Stream, functions: Collection[str] = ()) -> Workload:
         """The same queries with every name checked against the stream; `functions` are the user's own."""
-
-        def bound(name: str, _: str | Source) -> Query:
-            query = self[name]
-            fresh = parse_query(name, query.source, columns=stream.column_names, functions=functions)
-            if fresh.stream.lower() != stream.name.lower() and not any(o.foreign for o in fresh.obstacles):
-                hint = did_you_mean(fresh.stream, [stream.name]) or f"write FROM {stream.name}"
-                message = f"reads '{fresh.stream}', but the stream is named '{stream.name}'"
-                raise QueryError([query.source.problem(message, fresh.stream_span, hint)])
-            return fresh
-
-        return self._of(_parse_all(((name, query.text) for name, query in self.items()), bound))
+        texts = ((name, query.source) for name, query in self.items())
+        return self._of(_parse_all(texts, stream, functions))
 
     def reference(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
         """The answers by plain Spark, query by query, nothing shared."""
@@ -91,7 +85,7 @@ class Workload(Mapping[str, Query]):
 
 
 def _parse_all(
-    texts: Iterable[tuple[str, str | Source]], parse: Callable[[str, str | Source], Query]
+    texts: Iterable[tuple[str, str | Source]], stream: Stream | None, functions: Collection[str] = ()
 ) -> dict[str, Query]:
     """All queries, or one `WorkloadError` with the problems of all of them."""
     queries: dict[str, Query] = {}
@@ -107,7 +101,7 @@ def _parse_all(
         else:
             seen.add(name.lower())
             try:
-                queries[name] = parse(name, text)
+                queries[name] = _parse_one(name, text, stream, functions)
             except QueryError as error:
                 problems += error.problems
     if not seen and not problems:
@@ -117,7 +111,19 @@ def _parse_all(
     return queries
 
 
-def _read(path: Path) -> Iterator[tuple[str, Source]]:
+def _parse_one(name: str, text: str | Source, stream: Stream | None, functions: Collection[str]) -> Query:
+    if stream is None:
+        return parse_query(name, text)
+    query = parse_query(name, text, columns=stream.column_names, functions=functions)
+    if query.stream.lower() != stream.name.lower() and not any(obstacle.foreign for obstacle in query.obstacles):
+        message = f"reads '{query.stream}', but the stream is named '{stream.name}'"
+        hint = did_you_mean(query.stream, [stream.name]) or f"write FROM {stream.name}"
+        raise QueryError([query.source.problem(message, query.stream_span, hint)])
+    return query
+
+
+def read_texts(path: Path) -> Iterator[tuple[str, Source]]:
+    """Name and text of every query in a folder or file, not yet parsed."""
     if path.is_dir():
         files = sorted(path.glob("*.sql"))
         if not files:

@@ -9,6 +9,7 @@ and `x::int` into a cast that never fails, and print them so).
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -109,7 +110,7 @@ def _opens_window_clause(tokens: list[Token], index: int) -> bool:
 
 def _refuse_dangling_commas(tokens: list[Token]) -> None:
     """sqlglot reads `a,, b` and `a, FROM t` without a word; Spark does not."""
-    for comma, after in zip(tokens, [*tokens[1:], None], strict=True):
+    for comma, after in itertools.zip_longest(tokens, tokens[1:]):
         if comma.token_type is TokenType.COMMA and (after is None or after.token_type in _AFTER_NO_COMMA):
             raise SyntaxFault("nothing follows this comma", comma.start, comma.end + 1)
 

@@ -8,6 +8,7 @@ column. That is enough to find the same work in different queries, and never tak
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -84,7 +85,7 @@ def _without_qualifiers(tokens: list[Token], qualifiers: frozenset[str]) -> Iter
     spaced = False
     end = 0
     before: TokenType | None = None
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, after in itertools.zip_longest(tokens, tokens[1:]):
         spaced = spaced or token.start > end
         end = token.end + 1
         qualifier = token.text.lower() in qualifiers and after is not None and after.token_type is TokenType.DOT

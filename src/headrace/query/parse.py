@@ -15,7 +15,7 @@ from sqlglot.errors import TokenError
 from headrace.errors import QueryError
 from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
 from headrace.query.check import check_clauses, check_names, name_parts, syntax_problem
-from headrace.query.dialect import SyntaxFault, parse_statement, span_of
+from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
 from headrace.query.expression import Expression
 from headrace.query.obstacles import find_obstacles
 from headrace.query.query import Obstacle, Ordering, Output, Query
@@ -36,9 +36,9 @@ def parse_query(
     """
     source = text if isinstance(text, Source) else Source(text, origin=name)
     source = Source(source.text.rstrip().rstrip(";").rstrip(), source.origin, source.first_line)
-    if not source.text.strip():
-        raise QueryError([source.problem(f"query '{name}' is empty", hint="write a SELECT statement")])
     try:
+        if not tokenize(source.text):
+            raise QueryError([source.problem(f"query '{name}' is empty", hint="write a SELECT statement")])
         tree = parse_statement(source.text)
     except (SyntaxFault, TokenError) as fault:
         raise QueryError([syntax_problem(source, fault)]) from fault

@@ -34,7 +34,7 @@ def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSess
 
 def _problem(query: Query, error: AnalysisException) -> Problem:
     """Spark's message in one sentence, at the place that Spark names."""
-    text = error.getMessage() or str(error)
+    text = str(error)
     found = re.match(r"\s*(?:\[[\w.]+\]\s*)?(.*?)\s*(?:SQLSTATE|\(line \d|; line \d|==|$)", text, re.DOTALL)
     message = " ".join((found[1] if found else text).split()).rstrip(".;")
     return query.source.problem(message, _span(query.text, text))

@@ -46,7 +46,7 @@ class Results(Mapping[str, "DataFrame"]):
         """Write one folder per query below `path`, which appears whole or not at all.
 
         Everything is computed into a staging folder beside `path`; one rename makes it visible. `progress` is
-        called with each query's name when it is done. Raises `OutputError` or `RunError` and leaves `path` as it was.
+        called with each query's name when it is done. After `OutputError` or `RunError`, `path` is as it was.
         """
         target = _Folder(self._spark, path)
         if target.exists() and not overwrite:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,9 @@ def start_session(
     if active is not None:
         return active
     ensure_java()
+    if quiet:
+        # PySpark logs every refused query as a page of JSON, besides raising it.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(app)
     for key, value in (_settings(cores, time_zone, quiet) | dict(conf or {})).items():
         builder = builder.config(key, value)
@@ -64,8 +68,8 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     if quiet:
-        logging = resources.files("headrace.runtime").joinpath("log4j2.properties")
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{logging}"
+        log4j = resources.files("headrace.runtime").joinpath("log4j2.properties")
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{log4j}"
     return settings
 
 

@@ -1,0 +1,48 @@
+"""One Spark session for all tests, hardened, with the reason beside each setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+
+from headrace.runtime.session import start_session
+
+# Spark answers in tens or hundreds of milliseconds, so a deadline per example would only measure the machine.
+settings.register_profile(
+    "headrace", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("headrace")
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    # pytest's own settings must not reach the workers, which are started by Spark.
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+    session = start_session(
+        "headrace-tests",
+        cores=2,
+        conf={
+            "spark.sql.shuffle.partitions": "2",  # the data is tiny; more would only start more tasks
+            "spark.sql.codegen.wholeStage": "false",  # compiling a query costs more than running it on tiny data
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # the same, for projections
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),  # not in the checkout
+            "spark.driver.memory": "2g",  # CI machines are small
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Recorded data that lies beside the checkout on some machines."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the recorded data sets (shared/data beside the checkout) are not here")
+    return SHARED_DATA
