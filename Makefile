@@ -22,15 +22,15 @@ $(READY): requirements.lock pyproject.toml
 		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
 	else \
 		"$(PYTHON)" -m venv --clear $(VENV) && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.lock && \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
 	@touch $@
 
 demo: $(READY)  ## set everything up, run 22 NetFlow queries on a small generated stream and show results
 	@rm -rf $(DATA)/demo
 	@$(BIN)/headrace generate flows --rows 200000 --profile enterprise --text-addresses --out $(DATA)/demo/flows
-	@$(BIN)/headrace run examples/netflow/queries --stream $(DATA)/demo/flows --time ts --show 3 --out $(DATA)/demo/results
+	@$(BIN)/headrace run examples/netflow/queries --stream $(DATA)/demo/flows --time ts --show 4 --out $(DATA)/demo/results
 
 test: $(READY)  ## set everything up, run all tests
 	@$(BIN)/python -m pytest

@@ -71,6 +71,7 @@ def test_the_report_shows_file_line_column_and_a_caret() -> None:
         "SELECT aggregate(array(1), 0, (acc, x) -> acc + x), count(*) FROM t GROUP BY ALL",
         "SELECT window.start, count(*) FROM t GROUP BY window(ts, '1 minute') ORDER BY window.end",
         "SELECT count(*) FROM t WHERE filter(array(bytes), b -> b > 1)[0] > 1",
+        "SELECT session_window.start, count(*) FROM t GROUP BY session_window(ts, '1 minute')",
         "SELECT EXTRACT(HOUR FROM ts) AS h, count(*) FROM t GROUP BY h",
         "SELECT date_add(DAY, 1, ts), count(*) FROM t GROUP BY ALL",
         "SELECT count(*) FROM t WHERE ts > current_date - INTERVAL 3 DAYS",

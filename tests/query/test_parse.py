@@ -165,6 +165,11 @@ def test_comments_do_not_swallow_what_follows() -> None:
     assert query.outputs[0].sql == "sum(a + b) AS s"
 
 
+@pytest.mark.parametrize("end", [";", " ;\n", ";\n-- '90 seconds", "; /* ; */ ;", "\n-- the end"])
+def test_what_may_end_a_query(end: str) -> None:
+    assert parse(f"SELECT count(*) FROM t{end}").text == "SELECT count(*) FROM t"
+
+
 def test_hints_are_left_out() -> None:
     assert parse("SELECT /*+ COALESCE(1) */ count(*) FROM t", COLUMNS).sql == "SELECT count(*)\nFROM t"
 

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from headrace.errors import HeadraceError, QueryError, SetupError, StreamError, WorkloadError
 
-out = Console(highlight=False)
+# Where there is no terminal, rich would take it for one of 80 columns.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 """Answers go to standard output ..."""
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 """... and everything that is said about them to standard error."""
 
 
@@ -54,7 +55,7 @@ def report(error: HeadraceError) -> None:
     if os.environ.get("HEADRACE_DEBUG"):
         traceback.print_exception(error)
     err.print("[red]error:[/red]", end=" ")
-    err.print(str(error), markup=False, soft_wrap=True)
+    err.print(str(error), markup=False)
 
 
 @contextmanager

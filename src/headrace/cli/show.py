@@ -21,7 +21,7 @@ def answer_table(query: Query, folder: Path, rows: int, time_zone: str) -> Table
     table = Table(title=f"{query.name}  ({count:,} row{'s' * (count != 1)})", title_justify="left")
     for field in head.schema:
         numeric = pyarrow.types.is_integer(field.type) or pyarrow.types.is_floating(field.type)
-        table.add_column(field.name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(field.name, justify="right" if numeric else "left", overflow="ellipsis", no_wrap=True)
     zone = ZoneInfo(time_zone)
     for row in zip(*(column.to_pylist() for column in head.columns), strict=True):
         table.add_row(*(_cell(value, zone) for value in row))
@@ -40,7 +40,9 @@ def _cell(value: Any, zone: ZoneInfo) -> str:
         return "{" + ", ".join(f"{key}: {_cell(item, zone)}" for key, item in value.items()) + "}"
     if isinstance(value, datetime):
         local = value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value
-        return local.isoformat(sep=" ")
+        return local.isoformat(
+            sep=" ", timespec="auto" if local.microsecond % 1000 else "milliseconds"
+        ).removesuffix(".000")
     if isinstance(value, float):
         return f"{value:.6g}" if value and abs(value) < 1e-4 else f"{value:,.4f}".rstrip("0").rstrip(".")
     return str(value)

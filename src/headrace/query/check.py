@@ -13,7 +13,6 @@ from headrace.query.aggregate import find_aggregates
 from headrace.query.dialect import SyntaxFault, span_of
 from headrace.query.functions import spark_functions
 from headrace.query.source import Source
-from headrace.query.window import find_window
 
 KEYWORDS = (
     "SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET AS AND OR NOT IN LIKE BETWEEN IS NULL CASE WHEN THEN "
@@ -62,8 +61,9 @@ def _unknown_columns(
 ) -> Iterator[Problem]:
     known = {column.lower() for column in columns}
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
-    if any(find_window(node) is not None for node in select.find_all(exp.Anonymous)):
-        aliases.add("window")
+    # Grouping by a window makes a column of its name.
+    calls = {call.name.lower() for call in select.find_all(exp.Anonymous)}
+    aliases |= calls & {"window", "session_window"}
     for column in select.find_all(exp.Column):
         parts = name_parts(column)
         if len(parts) > 1 and parts[0].lower() in qualifiers and parts[0].lower() not in known:

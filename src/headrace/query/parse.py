@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from headrace.errors import QueryError
 from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
@@ -35,9 +36,9 @@ def parse_query(
     `columns` are the stream's, where they are known; `functions` are those that the session has besides Spark's.
     """
     source = text if isinstance(text, Source) else Source(text, origin=name)
-    source = Source(source.text.rstrip().rstrip(";").rstrip(), source.origin, source.first_line)
     try:
-        if not tokenize(source.text):
+        source = _without_end(source)
+        if not source.text:
             raise QueryError([source.problem(f"query '{name}' is empty", hint="write a SELECT statement")])
         tree = parse_statement(source.text)
     except (SyntaxFault, TokenError) as fault:
@@ -48,6 +49,15 @@ def parse_query(
         return _Parse(name, source, tree, columns, functions).query()
     except WindowFault as fault:
         raise QueryError([source.problem(str(fault), span_of(fault.node))]) from fault
+
+
+def _without_end(source: Source) -> Source:
+    """The text up to the semicolon that ends it, or to its last word; a comment may follow."""
+    tokens = tokenize(source.text)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    end = tokens[-1].end + 1 if tokens else 0
+    return Source(source.text[:end], source.origin, source.first_line)
 
 
 class _Parse:
