@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import SparkSession
 
 from headrace.runtime.session import start_session
 
 # Spark answers in tens or hundreds of milliseconds, so a deadline per example would only measure the machine.
+# Shrinking a failure runs hundreds of queries more; `--hypothesis-profile=shrink` does it where it is wanted.
+LOOSE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+settings.register_profile("shrink", **LOOSE)  # type: ignore[arg-type]  # a dict of both kinds of values
 settings.register_profile(
-    "headrace", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "headrace", settings.get_profile("shrink"), phases=set(Phase) - {Phase.shrink, Phase.explain}
 )
 settings.load_profile("headrace")
 

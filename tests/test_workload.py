@@ -125,8 +125,8 @@ def test_a_stream_without_its_time_column_is_an_error(flows: Stream) -> None:
 
 
 def test_wrong_streams_are_errors(flows: Stream, tmp_path: Path) -> None:
-    with pytest.raises(StreamError, match="cannot be a stream's name"):
-        Stream.parquet(str(flows.data), name="my flows", time="ts")
+    with pytest.raises(StreamError, match="a stream needs a name"):
+        Stream.parquet(str(flows.data), name=" ", time="ts")
     with pytest.raises(StreamError, match="unknown unit 'secs'"):
         Stream.parquet(str(flows.data), name="flows", time="ts", lateness="30 secs")
     with pytest.raises(StreamError, match="no file or folder"):

@@ -170,6 +170,11 @@ def test_what_may_end_a_query(end: str) -> None:
     assert parse(f"SELECT count(*) FROM t{end}").text == "SELECT count(*) FROM t"
 
 
+def test_comments_stand_anywhere() -> None:
+    text = "SELECT a, 'x -- y' AS s, count(*) FROM t GROUP /* one /* two */ ` */ BY -- it's\n a ORDER/**/BY a"
+    assert parse(text).sql == "SELECT a, 'x -- y' AS s, count(*)\nFROM t\nGROUP BY a\nORDER BY a"
+
+
 def test_hints_are_left_out() -> None:
     assert parse("SELECT /*+ COALESCE(1) */ count(*) FROM t", COLUMNS).sql == "SELECT count(*)\nFROM t"
 

@@ -54,6 +54,7 @@ def test_intervals_are_read_back_as_they_were_written(us: int) -> None:
         ("WINDOW(f.ts, 600000000)", 10, 10, 0),
         ("window(ts, 600000000L)", 10, 10, 0),
         ("window(ts, '10 minutes').start", 10, 10, 0),
+        ("window(ts, r'10 minutes', ('5 minutes'), -60000000)", 10, 5, -1),
     ],
 )
 def test_calls(call: str, range_us: int, slide_us: int, offset_us: int) -> None:
@@ -90,7 +91,11 @@ def test_ways_to_group_by_the_same_window(text: str) -> None:
     ("call", "message", "underlined"),
     [
         ("window(ts, '5 mins')", "unknown unit 'mins'", "'5 mins'"),
-        ("window(ts, INTERVAL 5 MINUTES)", "takes a text such as '10 minutes'", "INTERVAL 5 MINUTES"),
+        (
+            "window(ts, INTERVAL 5 MINUTES)",
+            "takes a text such as '10 minutes', not an INTERVAL",
+            "INTERVAL 5 MINUTES",
+        ),
         ("window(ts, '1 month')", "no fixed length", "'1 month'"),
         ("window(ts, '0 seconds')", "longer than zero", "'0 seconds'"),
         ("window(ts, '5 minutes', '6 minutes')", "slide longer than the range", "'6 minutes'"),

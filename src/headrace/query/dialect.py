@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -93,9 +94,51 @@ class QueryDialect(Spark):
     Parser = QueryParser
 
 
+_QUOTED_OR_COMMENT = re.compile(
+    r"""(?<!\w)[rR]'[^']*' | (?<!\w)[rR]"[^"]*" | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | `[^`]*`
+        | --(?:\\\n|[^\n])* | /\*""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+def blank_comments(text: str) -> str:
+    """The text with spaces in place of comments (and hints, which mean nothing for the answer).
+
+    Offsets and lines stay as they are. sqlglot knows comments too, but not between GROUP and BY.
+
+    >>> blank_comments("a /* b /* c */ 's */ + '--d' --e")
+    "a                    + '--d'    "
+    """
+    parts, position = [], 0
+    while found := _QUOTED_OR_COMMENT.search(text, position):
+        end = _comment_end(text, found.end()) if found[0] == "/*" else found.end()
+        comment = found[0] == "/*" or found[0].startswith("--")
+        piece = text[found.start() : end]
+        parts += [text[position : found.start()], _blank(piece) if comment else piece]
+        position = end
+    return "".join(parts) + text[position:]
+
+
+def _comment_end(text: str, position: int) -> int:
+    """Where a bracketed comment ends whose opening is behind `position`; comments nest."""
+    depth = 1
+    while depth:
+        edge = _COMMENT_EDGE.search(text, position)
+        if edge is None:
+            return len(text)
+        depth += 1 if edge[0] == "/*" else -1
+        position = edge.end()
+    return position
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
 def tokenize(text: str) -> list[Token]:
     """The tokens of a text; `window` is a plain name unless it opens a WINDOW clause."""
-    tokens = QueryDialect().tokenize(text)
+    tokens = QueryDialect().tokenize(blank_comments(text))
     for index, token in enumerate(tokens):
         if token.token_type is TokenType.WINDOW and not _opens_window_clause(tokens, index):
             token.token_type = TokenType.VAR

@@ -21,7 +21,7 @@ from headrace.query.expression import Expression
 from headrace.query.obstacles import find_obstacles
 from headrace.query.query import Obstacle, Ordering, Output, Query
 from headrace.query.source import Source
-from headrace.query.window import Window, WindowFault, find_window, is_window_call, parse_window
+from headrace.query.window import UnreadWindow, Window, WindowFault, find_window, is_window_call, parse_window
 
 
 def parse_query(
@@ -74,7 +74,6 @@ class _Parse:
         self.name = name
         self.source = source
         self.tree = tree
-        tree.set("hint", None)  # advice to Spark's optimizer, without meaning for the answer
         self.columns = None if columns is None else {column.lower() for column in columns}
         self.known_columns = columns
         self.functions = functions
@@ -100,8 +99,12 @@ class _Parse:
 
     def _shareable(self, select: exp.Select) -> Query:
         grouping = list(self._grouping(select))
-        window = self._window(grouping)
-        stray = self._stray_window(select, window)
+        try:
+            window = self._window(grouping)
+            stray = self._stray_window(select, window)
+        except UnreadWindow:
+            reason = "a window() with arguments that are no plain constants"
+            return self._unshareable((Obstacle(reason, self.source.problem(reason)),))
         if stray is not None:
             return self._unshareable((stray,))
         order = select.args.get("order")

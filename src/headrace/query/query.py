@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, field
+
+from sqlglot.tokenizer_core import TokenType
 
 from headrace.errors import Problem
 from headrace.query.aggregate import Aggregate
+from headrace.query.dialect import tokenize
 from headrace.query.expression import Expression
 from headrace.query.source import Source
 from headrace.query.window import Window
+
+
+def quote_name(name: str) -> str:
+    """A name as Spark reads it, in backquotes where it needs them.
+
+    >>> quote_name("flows"), quote_name("my table")
+    ('flows', '`my table`')
+    """
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and tokenize(name)[0].token_type is TokenType.VAR
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,7 @@ class Query:
         grouping += [key.sql for key in self.keys]
         clauses = [
             "SELECT " + ", ".join(output.sql for output in self.outputs),
-            f"FROM {self.stream}",
+            f"FROM {quote_name(self.stream)}",
             f"WHERE {self.where.sql}" if self.where else "",
             "GROUP BY " + ", ".join(grouping) if grouping else "",
             f"HAVING {self.having.sql}" if self.having else "",

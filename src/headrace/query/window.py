@@ -49,6 +49,10 @@ class WindowFault(ValueError):
         self.node = node
 
 
+class UnreadWindow(Exception):
+    """A window whose arguments are written in a way that only Spark can judge."""
+
+
 def is_call(node: exp.Expr, name: str) -> bool:
     """Whether a node is a call of the function `name`."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == name
@@ -69,7 +73,7 @@ def find_window(node: exp.Expr) -> exp.Anonymous | None:
 
 
 def parse_window(call: exp.Anonymous, source: Source, qualifiers: frozenset[str] = frozenset()) -> Window:
-    """The window that a call describes; raises `WindowFault` where Spark would refuse it."""
+    """The window that a call describes; raises `WindowFault` where Spark would refuse it, or `UnreadWindow`."""
     arguments = call.expressions
     if not 2 <= len(arguments) <= 4:
         raise WindowFault("window() takes a time column, a range, and optionally a slide and an offset", call)
@@ -89,14 +93,19 @@ def parse_window(call: exp.Anonymous, source: Source, qualifiers: frozenset[str]
 
 
 def _duration_us(node: exp.Expr, source: Source) -> int:
-    span = span_of(node)
-    text = source.cut(span) if span else ""
-    if isinstance(node, exp.Literal) and node.is_string:
+    if isinstance(node, exp.Paren):
+        return _duration_us(node.this, source)
+    if isinstance(node, exp.Neg):
+        return -_duration_us(node.this, source)
+    if isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string):
         try:
             return parse_interval_us(node.name)
         except ValueError as error:
             raise WindowFault(str(error), node) from error
-    number = text.strip().lower().removesuffix("l")
+    span = span_of(node)
+    number = source.cut(span).strip().lower().removesuffix("l") if span else ""
     if number.isdecimal():
         return int(number)
-    raise WindowFault("Spark's window() takes a text such as '10 minutes' (or a number of microseconds)", node)
+    if isinstance(node, exp.Interval):
+        raise WindowFault("Spark's window() takes a text such as '10 minutes', not an INTERVAL", node)
+    raise UnreadWindow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pyarrow.dataset
 
 from headrace.errors import StreamError, did_you_mean
 from headrace.query.interval import parse_interval_us
+from headrace.query.query import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +40,8 @@ class Stream:
     lateness: str | None = None
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z_]\w*", self.name):
-            raise StreamError(f"'{self.name}' cannot be a stream's name: use letters, digits and _, as in 'flows'")
+        if not self.name.strip():
+            raise StreamError("a stream needs a name, the one that queries use after FROM")
         self._check_time()
         if self.lateness is not None:
             self._check_lateness(self.lateness)
@@ -67,7 +67,7 @@ class Stream:
 
     def register(self, spark: SparkSession) -> None:
         """Make the stream known to `spark.sql` under its name."""
-        self.dataframe(spark).createOrReplaceTempView(self.name)
+        self.dataframe(spark).createOrReplaceTempView(quote_name(self.name))
 
     def _check_time(self) -> None:
         by_name = {column.name.lower(): column for column in self.columns}
