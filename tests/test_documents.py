@@ -39,8 +39,28 @@ def test_the_first_screen_has_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in block[1].splitlines()] == ["make demo", "make test"]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def blocks(language: str, document: str = "README.md") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+
+
+def headrace(line: str) -> str:
+    """What a command of a document prints."""
+    words = shlex.split(line)
+    assert words[0] == "headrace"
+    program = "from headrace.cli.app import main; main()"
+    run = subprocess.run([sys.executable, "-c", program, *words[1:]], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_the_documented_shapes_are_those_that_the_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands, shapes = blocks("console", "docs/generators.md"), blocks("text", "docs/generators.md")
+    assert len(commands) == len(shapes) == 3
+    for command, shape in zip(commands, shapes, strict=True):
+        assert headrace(command) == shape
 
 
 @pytest.mark.spark
@@ -57,10 +77,7 @@ def test_the_readmes_blocks_run(
         ["headrace", "run"],
     ]
     for line in commands:
-        words = shlex.split(line)
-        program = "from headrace.cli.app import main; main()"
-        run = subprocess.run([sys.executable, "-c", program, *words[1:]], capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
+        headrace(line)
     assert len(list((tmp_path / "answers").iterdir())) == 22
     (python,) = blocks("python")
     exec(compile(python, "README.md", "exec"), {"__name__": "readme"})
