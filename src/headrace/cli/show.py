@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pyarrow.dataset
+import pyarrow as pa
 from rich.table import Table
 
 from headrace.query import Query
@@ -15,12 +15,14 @@ from headrace.query import Query
 
 def answer_table(query: Query, folder: Path, rows: int, time_zone: str) -> Table:
     """The first rows of an answer that was written as Parquet, with the number of all rows."""
+    import pyarrow.dataset  # imports pandas, which takes half a second
+
     data = pyarrow.dataset.dataset(sorted(folder.glob("*.parquet")), format="parquet")
     count = data.count_rows()
     head = data.head(rows, use_threads=False)
     table = Table(title=f"{query.name}  ({count:,} row{'s' * (count != 1)})", title_justify="left")
     for field in head.schema:
-        numeric = pyarrow.types.is_integer(field.type) or pyarrow.types.is_floating(field.type)
+        numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         table.add_column(field.name, justify="right" if numeric else "left", overflow="ellipsis", no_wrap=True)
     zone = ZoneInfo(time_zone)
     for row in zip(*(column.to_pylist() for column in head.columns), strict=True):

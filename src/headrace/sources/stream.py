@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset
 
 from headrace.errors import StreamError, did_you_mean
 from headrace.query.interval import parse_interval_us
@@ -93,6 +92,8 @@ class Stream:
 
 def read_columns(path: str) -> tuple[Column, ...]:
     """The columns of a Parquet file or folder, from one file's footer; raises `StreamError`."""
+    import pyarrow.dataset  # imports pandas, which takes half a second
+
     try:
         schema = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").schema
     except FileNotFoundError as error:
