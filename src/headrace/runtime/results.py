@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.errors import OutputError, RunError, did_you_mean
+from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,7 @@ class Results(Mapping[str, "DataFrame"]):
         Everything is computed into a staging folder beside `path`; one rename makes it visible. `progress` is
         called with each query's name when it is done. After `OutputError` or `RunError`, `path` is as it was.
         """
-        target = _Folder(self._spark, path)
+        target = _Folder(self._spark, absolute(path))
         if target.exists() and not overwrite:
             raise OutputError(f"'{path}' is there already; choose another folder, or overwrite it on purpose")
         staging = target.sibling(f".{target.name}.staging-{uuid.uuid4().hex[:8]}")

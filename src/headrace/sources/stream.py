@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ class Stream:
     @classmethod
     def parquet(cls, path: str, name: str, time: str, lateness: str | None = None) -> Stream:
         """A stream of Parquet: a file, or a folder of files (also partitioned as `day=2024-03-04/`)."""
-        return cls(str(path), name, time, lateness)
+        return cls(absolute(str(path)), name, time, lateness)
 
     @functools.cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -88,6 +89,11 @@ class Stream:
             parse_interval_us(lateness)
         except ValueError as error:
             raise StreamError(f"lateness of stream '{self.name}': {error}") from error
+
+
+def absolute(path: str) -> str:
+    """A local path from the root on: Spark's own idea of the current folder is that of its start."""
+    return path if "://" in path or path.startswith("file:") else str(Path(path).absolute())
 
 
 def read_columns(path: str) -> tuple[Column, ...]:

@@ -1,0 +1,192 @@
+"""A hash table of rows: the one place where groups are found and states combined.
+
+`Table.add` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and combines
+them into its own, one for each distinct key. A row is `words` of key followed by the slots of its states.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from headrace.kernel.ops import Op, Words, combine, identity_row, slot_count
+
+_BLOCK = 64
+_LEAST_CAPACITY = 1 << 10
+_LINE_BYTES = 64
+
+
+class Table:
+    """Rows by key, in the order in which keys came first; open addressing, grown at half full.
+
+    `slots` of the hash index hold the row's number and 31 bits of its hash, so that a probe that misses hardly ever
+    touches a row.
+    """
+
+    def __init__(self, words: int, ops: tuple[Op, ...]) -> None:
+        self.words = words
+        self.ops = ops
+        self._codes = np.array(ops, dtype=np.int64)
+        counts = [slot_count(op) for op in ops]
+        self._places = np.array([words + sum(counts[:index]) for index in range(len(ops))], dtype=np.int64)
+        self.width = words + sum(counts)
+        self._identity = identity_row(ops)
+        self._count = 0
+        self._index = np.zeros(2 * _LEAST_CAPACITY, dtype=np.int64)
+        self._rows = _aligned(_LEAST_CAPACITY, self.width)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> Words:
+        """All rows, in the order in which their keys came first. A view: valid until the next `add`."""
+        return self._rows[: self._count]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the table holds."""
+        return int(self._index.nbytes + self._rows.nbytes)
+
+    def add(self, batch: Words) -> Words:
+        """Combine rows into the table; gives, for each of them, the number of the row that it went into."""
+        into = np.empty(len(batch), dtype=np.int64)
+        done = 0
+        while done < len(batch):
+            done, self._count = _insert(
+                batch,
+                done,
+                self.words,
+                self._codes,
+                self._places,
+                self._identity,
+                self._index,
+                self._rows,
+                self._count,
+                into,
+            )
+            if done < len(batch):
+                self._grow()
+        return into
+
+    def _grow(self) -> None:
+        capacity = 2 * len(self._rows)
+        rows = _aligned(capacity, self.width)
+        rows[: self._count] = self._rows[: self._count]
+        self._rows = rows
+        self._index = np.zeros(2 * capacity, dtype=np.int64)
+        _reindex(self._rows, self._count, self.words, self._index)
+
+
+def _aligned(count: int, width: int) -> Words:
+    """Rows that begin on a cache line, so that one of eight words is one line."""
+    room = np.empty(count * width + _LINE_BYTES // 8, dtype=np.int64)
+    start = (-room.ctypes.data % _LINE_BYTES) // 8
+    return room[start : start + count * width].reshape(count, width)
+
+
+# Functions that are called for every row take numbers only: with arrays, Numba would count references at each call,
+# which costs more than the work itself.
+
+
+@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+def _mix(h, word):  # type: ignore[no-untyped-def]
+    h = (h ^ np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15)
+    return h ^ (h >> np.uint64(32))
+
+
+@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+def _finish(h):  # type: ignore[no-untyped-def]
+    h *= np.uint64(0xC2B2AE3D27D4EB4F)
+    return h ^ (h >> np.uint64(29))
+
+
+@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+def _tag(h):  # type: ignore[no-untyped-def]
+    return np.int64(h >> np.uint64(33)) << np.int64(32)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(index) - 1)
+    for g in range(count):
+        h = np.uint64(0)
+        for j in range(words):
+            h = _mix(h, rows[g, j])
+        h = _finish(h)
+        place = h & mask
+        while index[place] != 0:
+            place = (place + np.uint64(1)) & mask
+        index[place] = _tag(h) | (g + 1)
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _insert(  # type: ignore[no-untyped-def]
+    batch, done, words, codes, places, identity, index, rows, count, into
+) -> Any:
+    """Add rows from `done` on, block by block, until all are in or the table is full."""
+    row_floats, batch_floats = rows.view(np.float64), batch.view(np.float64)
+    hashes = np.empty(_BLOCK, dtype=np.uint64)
+    entries = np.empty(_BLOCK, dtype=np.int64)
+    while done < len(batch):
+        high = min(done + _BLOCK, len(batch))
+        if count + _BLOCK > len(rows):
+            return done, count
+        _fetch(batch, done, high, words, index, rows, hashes, entries)
+        count = _find(batch, done, high, words, identity, index, rows, count, hashes, into)
+        for m in range(len(codes)):
+            combine(codes[m], places[m], rows, row_floats, into[done:high], batch, batch_floats, done, high)
+        done = high
+    return done, count
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: ignore[no-untyped-def]
+    """Hash a block of keys and bring what they will meet into the cache.
+
+    Memory is the bottleneck. Short loops of independent loads let the processor wait for a whole block of cache
+    misses at once, instead of for each row's in turn.
+    """
+    mask = np.uint64(len(index) - 1)
+    for i in range(low, high):
+        h = np.uint64(0)
+        for j in range(words):
+            h = _mix(h, batch[i, j])
+        hashes[i - low] = _finish(h)
+    for i in range(high - low):
+        entries[i] = index[hashes[i] & mask]
+    for i in range(high - low):
+        if entries[i] != 0:
+            entries[i] = rows[(entries[i] & np.int64(0xFFFFFFFF)) - 1, 0]
+
+
+@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _find(batch, low, high, words, identity, index, rows, count, hashes, into):  # type: ignore[no-untyped-def]
+    """The row of each key of a block, made with identity states where there is none; gives the number of rows."""
+    mask = np.uint64(len(index) - 1)
+    for i in range(low, high):
+        h = hashes[i - low]
+        place = h & mask
+        tag = _tag(h)
+        g = np.int64(-1)
+        while g < 0:
+            entry = index[place]
+            if entry == 0:
+                index[place] = tag | (count + 1)
+                for j in range(words):
+                    rows[count, j] = batch[i, j]
+                for j in range(len(identity)):
+                    rows[count, words + j] = identity[j]
+                g = count
+                count += 1
+            elif (entry & ~np.int64(0xFFFFFFFF)) == tag:
+                g = (entry & np.int64(0xFFFFFFFF)) - 1
+                for j in range(words):
+                    if rows[g, j] != batch[i, j]:
+                        g = np.int64(-1)
+                        break
+            place = (place + np.uint64(1)) & mask
+        into[i] = g
+    return count
