@@ -47,7 +47,7 @@ def test_netflow(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_trades(spark: SparkSession, tmp_path: Path) -> None:
-    generate_trades(TradeOptions(200_000), tmp_path / "trades")
+    generate_trades(TradeOptions(60_000), tmp_path / "trades")
     stream = Stream.parquet(str(tmp_path / "trades"), name="trades", time="ts")
     empty = [
         name for name, rows in run_all(spark, EXAMPLES / "trades" / "queries.sql", stream).items() if not rows

@@ -388,12 +388,12 @@ SELECT window.start AS start, symbol, count(DISTINCT price) AS price_levels, cou
 FROM trades
 GROUP BY window(ts, '15 minutes'), symbol;
 
--- name: fragmented_symbols_1h
--- Stocks that trade on three exchanges or more, where smart routing pays.
-SELECT window.start AS start, symbol, count(DISTINCT exchange) AS exchanges, sum(volume) AS volume
+-- name: broad_exchanges_1h
+-- Exchanges on which at least a hundred different stocks traded within the hour.
+SELECT window.start AS start, exchange, count(DISTINCT symbol) AS symbols, sum(volume) AS volume
 FROM trades
-GROUP BY window(ts, '1 hour'), symbol
-HAVING count(DISTINCT exchange) >= 3;
+GROUP BY window(ts, '1 hour'), exchange
+HAVING count(DISTINCT symbol) >= 100;
 
 -- name: fast_movers_15m_by_5m
 -- Stocks whose high is one per cent or more above their low within a quarter of an hour.
