@@ -1,1 +1,1 @@
-"""The low-level engine: packed keys, hash tables and states as NumPy arrays, compiled by Numba. No PySpark here."""
+"""The low-level engine: packed keys, hash tables and states in NumPy arrays, compiled by Numba. No PySpark."""

@@ -71,7 +71,7 @@ def identity_row(ops: tuple[Op, ...]) -> Words:
     return np.array([IDENTITY.get(op, 0) for op in ops for _ in range(slot_count(op))], dtype=np.int64)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def combine(op, at, rows, row_floats, into, batch, batch_floats, low, high):  # type: ignore[no-untyped-def]
     """Combine rows low..high of a batch into the table's rows `into[0..]`, in the slots from `at` on."""
     if op == 0:
@@ -121,7 +121,7 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, low, high):  # 
             _take_by_order(op == 11, rows, into[i - low], batch, i, at)
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, inline="always")
 def _take_by_order(least, rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     if batch[i, at] == 0:
         return
@@ -132,7 +132,7 @@ def _take_by_order(least, rows, g, batch, i, at):  # type: ignore[no-untyped-def
         rows[g, at + 2] = batch[i, at + 2]
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, inline="always")
 def _add_floats(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     x, y = rows[g, at], batch[i, at]
     total = x + y
@@ -144,7 +144,7 @@ def _add_floats(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     rows[g, at + 1] += lost + batch[i, at + 1]
 
 
-@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")  # type: ignore[untyped-decorator]  # as above
+@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _merge_moments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     n1, n2 = rows[g, at], batch[i, at]
     if n2 == 0.0:
@@ -172,7 +172,7 @@ def _merge_moments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")  # type: ignore[untyped-decorator]  # as above
+@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _merge_comoments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     n1, n2 = rows[g, at], batch[i, at]
     if n2 == 0.0:

@@ -1,7 +1,7 @@
 """A hash table of rows: the one place where groups are found and states combined.
 
-`Table.add` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and combines
-them into its own, one for each distinct key. A row is `words` of key followed by the slots of its states.
+`Table.add` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and
+combines them into its own, one for each distinct key. A row is `words` of key followed by the slots of its states.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LINE_BYTES = 64
 class Table:
     """Rows by key, in the order in which keys came first; open addressing, grown at half full.
 
-    `slots` of the hash index hold the row's number and 31 bits of its hash, so that a probe that misses hardly ever
-    touches a row.
+    An entry of the hash index holds the row's number and 31 bits of its hash, so that a probe that misses hardly
+    ever touches a row.
     """
 
     def __init__(self, words: int, ops: tuple[Op, ...]) -> None:
@@ -87,28 +87,28 @@ def _aligned(count: int, width: int) -> Words:
     return room[start : start + count * width].reshape(count, width)
 
 
-# Functions that are called for every row take numbers only: with arrays, Numba would count references at each call,
-# which costs more than the work itself.
+# Functions that are called for every row take numbers only: with arrays, Numba would count references at each
+# call, which costs more than the work itself.
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, inline="always")
 def _mix(h, word):  # type: ignore[no-untyped-def]
     h = (h ^ np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(32))
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, inline="always")
 def _finish(h):  # type: ignore[no-untyped-def]
     h *= np.uint64(0xC2B2AE3D27D4EB4F)
     return h ^ (h >> np.uint64(29))
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True, inline="always")
 def _tag(h):  # type: ignore[no-untyped-def]
     return np.int64(h >> np.uint64(33)) << np.int64(32)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True)
 def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(index) - 1)
     for g in range(count):
@@ -122,7 +122,7 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
         index[place] = _tag(h) | (g + 1)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True)
 def _insert(  # type: ignore[no-untyped-def]
     batch, done, words, codes, places, identity, index, rows, count, into
 ) -> Any:
@@ -142,7 +142,7 @@ def _insert(  # type: ignore[no-untyped-def]
     return done, count
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True)
 def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: ignore[no-untyped-def]
     """Hash a block of keys and bring what they will meet into the cache.
 
@@ -162,7 +162,7 @@ def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: igno
             entries[i] = rows[(entries[i] & np.int64(0xFFFFFFFF)) - 1, 0]
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(nogil=True, cache=True)
 def _find(batch, low, high, words, identity, index, rows, count, hashes, into):  # type: ignore[no-untyped-def]
     """The row of each key of a block, made with identity states where there is none; gives the number of rows."""
     mask = np.uint64(len(index) - 1)
