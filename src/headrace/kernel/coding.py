@@ -1,0 +1,204 @@
+"""Key columns to small codes, and codes to packed key words.
+
+A coder turns a column into codes: 0 for null, 1 and up for values. Codes are narrow, so that a key of many columns
+fits into one or two 64-bit words; `Layout` says which bits of which word are whose. Coders learn as they go. When
+a column outgrows the bits that it was given, `encode` raises `Outgrown`: the caller flushes its tables and starts
+again with a wider layout, which changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.kernel.column import fits_word, from_words, to_words
+from headrace.kernel.ops import Words
+from headrace.kernel.table import Table
+
+WORD_BITS = 64
+_NARROW_BITS = 34
+"""Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
+_SLACK_BITS = 1
+
+
+class Outgrown(Exception):
+    """A column has values that its code has no bits for."""
+
+
+class UnknownType(TypeError):
+    """A column of a type that the kernel cannot group by."""
+
+
+class Coder(Protocol):
+    """Columns of one type to codes and back."""
+
+    kind: pa.DataType
+
+    @property
+    def bits(self) -> int:
+        """How many bits the codes take."""
+
+    def encode(self, array: pa.Array) -> Words:
+        """The codes of a column: 0 for null; raises `Outgrown`."""
+
+    def decode(self, codes: Words) -> pa.Array:
+        """The values of codes."""
+
+
+class RangeCoder:
+    """Fixed-width values by their distance from the least one."""
+
+    def __init__(self, kind: pa.DataType, least: int, most: int) -> None:
+        self.kind = kind
+        self._least = least
+        self.bits = _bits_for(most - least + 1)
+
+    def encode(self, array: pa.Array) -> Words:
+        """See `Coder`."""
+        words, valid = to_words(array)
+        if valid is None:
+            low, high = (int(words.min()), int(words.max())) if len(words) else (self._least, self._least)
+        else:
+            present = words[valid]
+            low, high = (int(present.min()), int(present.max())) if len(present) else (self._least, self._least)
+        if low < self._least or high - self._least + 1 >= 1 << self.bits:
+            raise Outgrown
+        codes = words - np.int64(self._least - 1)
+        return codes if valid is None else np.where(valid, codes, 0)
+
+    def decode(self, codes: Words) -> pa.Array:
+        """See `Coder`."""
+        valid = codes != 0
+        words = np.where(valid, codes + np.int64(self._least - 1), 0)
+        return from_words(words, None if valid.all() else valid, self.kind)
+
+
+class HashCoder:
+    """Fixed-width values of any range, numbered in the order in which they come."""
+
+    def __init__(self, kind: pa.DataType, bits: int) -> None:
+        self.kind = kind
+        self.bits = bits
+        self._numbers = Table(1, ())
+
+    def encode(self, array: pa.Array) -> Words:
+        """See `Coder`."""
+        words, valid = to_words(array)
+        present = words if valid is None else words[valid]
+        numbers = self._numbers.add(np.ascontiguousarray(present).reshape(-1, 1)) + 1
+        if len(self._numbers) >= 1 << self.bits:
+            raise Outgrown
+        if valid is None:
+            return numbers
+        codes = np.zeros(len(words), dtype=np.int64)
+        codes[valid] = numbers
+        return codes
+
+    def decode(self, codes: Words) -> pa.Array:
+        """See `Coder`."""
+        valid = codes != 0
+        values = np.concatenate([np.zeros(1, dtype=np.int64), self._numbers.rows[:, 0]])
+        return from_words(values[codes], None if valid.all() else valid, self.kind)
+
+
+class TextCoder:
+    """Text and binary values, numbered in the order in which they come."""
+
+    def __init__(self, kind: pa.DataType, bits: int) -> None:
+        self.kind = kind
+        self.bits = bits
+        self._values = pa.array([], kind)
+
+    def encode(self, array: pa.Array) -> Words:
+        """See `Coder`. The work per row is a look-up in an array; hashing is done once per distinct value."""
+        coded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
+        values = coded.dictionary.cast(self.kind)
+        known = pc.index_in(values, value_set=self._values)
+        fresh = values.filter(pc.is_null(known))
+        if len(fresh):
+            self._values = pa.concat_arrays([self._values, fresh])
+            known = pc.index_in(values, value_set=self._values)
+        if len(self._values) >= 1 << self.bits:
+            raise Outgrown
+        by_index = np.append(np.asarray(known, dtype=np.int64) + 1, 0)  # the last one is for nulls
+        indices = np.asarray(pc.fill_null(coded.indices.cast(pa.int64()), len(values)))
+        return np.asarray(by_index[indices], dtype=np.int64)
+
+    def decode(self, codes: Words) -> pa.Array:
+        """See `Coder`."""
+        indices = pa.array(codes - 1, pa.int64(), mask=codes == 0)
+        return self._values.take(indices)
+
+
+def make_coder(sample: pa.Array) -> Coder:
+    """A coder for columns like this one, with some room for values that it does not have."""
+    kind = sample.type.value_type if pa.types.is_dictionary(sample.type) else sample.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+        coded = sample if pa.types.is_dictionary(sample.type) else pc.dictionary_encode(sample)
+        return TextCoder(kind, _bits_for(len(coded.dictionary)) + _SLACK_BITS)
+    if not fits_word(kind):
+        raise UnknownType(f"cannot group by {kind}")
+    words, valid = to_words(sample)
+    present = words if valid is None else words[valid]
+    least, most = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    if _bits_for(most - least + 1) <= _NARROW_BITS and not pa.types.is_floating(kind):
+        # Values to come lie on both sides of those seen.
+        room = (most - least + 1) // 2
+        return RangeCoder(kind, max(least - room, -(2**63)), min(most + room, 2**63 - 1))
+    return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
+
+
+def _bits_for(values: int) -> int:
+    """Bits for codes of so many values and null."""
+    return max(1, values.bit_length())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a column's code is: bits from `shift` on, of one word."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which bits of a key's words belong to which column."""
+
+    places: tuple[Place, ...]
+    words: int
+
+    @staticmethod
+    def of(bits: Sequence[int]) -> Layout:
+        """The widest columns first, each into the first word that has room for it.
+
+        >>> Layout.of([40, 20, 30]).words
+        2
+        """
+        free: list[int] = []
+        places: dict[int, Place] = {}
+        for index in sorted(range(len(bits)), key=lambda column: -bits[column]):
+            word = next((number for number, room in enumerate(free) if room >= bits[index]), len(free))
+            if word == len(free):
+                free.append(WORD_BITS)
+            places[index] = Place(word, WORD_BITS - free[word], bits[index])
+            free[word] -= bits[index]
+        return Layout(tuple(places[index] for index in range(len(bits))), max(1, len(free)))
+
+    def pack(self, codes: Sequence[Words], into: Words) -> None:
+        """Write the key words of rows into the first columns of `into`."""
+        into[:, : self.words] = 0
+        for place, column in zip(self.places, codes, strict=True):
+            into[:, place.word] |= column << np.int64(place.shift)
+
+    def unpack(self, rows: Words, column: int) -> Words:
+        """The codes of one column, from rows that begin with key words."""
+        place = self.places[column]
+        shifted = rows[:, place.word].view(np.uint64) >> np.uint64(place.shift)
+        return (shifted & np.uint64((1 << place.bits) - 1)).view(np.int64)

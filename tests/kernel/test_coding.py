@@ -1,0 +1,110 @@
+"""Codes: values come back, equal values have equal codes, null is 0, and what outgrows its bits says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.kernel.coding import (
+    Coder,
+    HashCoder,
+    Layout,
+    Outgrown,
+    RangeCoder,
+    TextCoder,
+    UnknownType,
+    make_coder,
+)
+from tests.kernel.test_column import KINDS, key
+
+ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
+
+
+def encode(coder: Coder, array: pa.Array) -> tuple[Coder, np.ndarray[Any, Any]]:
+    """The codes, by a coder with enough bits: what a caller does who meets `Outgrown`."""
+    try:
+        return coder, coder.encode(array)
+    except Outgrown:
+        wider = make_coder(array)
+        return wider, wider.encode(array)
+
+
+@pytest.mark.parametrize(("kind", "values"), ALL_KINDS, ids=[str(kind) for kind, _ in ALL_KINDS])
+@given(data=st.data())
+def test_codes(kind: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    columns = st.lists(st.none() | values, max_size=20)
+    coder = make_coder(pa.array(data.draw(columns), kind))
+    for column in data.draw(st.lists(columns, min_size=1, max_size=3)):
+        array = pa.array(column, kind)
+        coder, codes = encode(coder, array)
+        assert coder.bits <= 64
+        assert all(0 <= code < 1 << coder.bits for code in codes.tolist())
+        decoded = coder.decode(codes)
+        assert decoded.type == kind
+        plain = [None if value is None else key(value) for value in column]
+        assert [None if value is None else key(value) for value in decoded.to_pylist()] == plain
+        assert [code == 0 for code in codes] == [value is None for value in column]
+        for value, code in zip(plain, codes, strict=True):
+            assert [other == value for other in plain] == (codes == code).tolist()
+
+
+def test_each_kind_of_column_has_its_coder() -> None:
+    assert isinstance(make_coder(pa.array([1, 1000])), RangeCoder)
+    assert isinstance(make_coder(pa.array([1, 2**40])), HashCoder)
+    assert isinstance(make_coder(pa.array([1.0, 2.0])), HashCoder)
+    assert isinstance(make_coder(pa.array(["a"])), TextCoder)
+    assert isinstance(make_coder(pa.array(["a"]).dictionary_encode()), TextCoder)
+    with pytest.raises(UnknownType, match="cannot group by list"):
+        make_coder(pa.array([[1]]))
+
+
+@pytest.mark.parametrize(
+    ("coder", "values"),
+    [
+        (RangeCoder(pa.int64(), 0, 100), [-1]),
+        (RangeCoder(pa.int64(), 0, 100), [200]),
+        (RangeCoder(pa.int64(), -(2**63), -(2**63) + 5), [2**63 - 1]),
+        (HashCoder(pa.int64(), 2), [1, 2, 3, 4]),
+        (TextCoder(pa.string(), 2), ["a", "b", "c", "d"]),
+    ],
+)
+def test_what_outgrows_its_bits(coder: Coder, values: list[Any]) -> None:
+    with pytest.raises(Outgrown):
+        coder.encode(pa.array(values, coder.kind))
+
+
+def test_codes_stay_the_same_from_batch_to_batch() -> None:
+    coder = TextCoder(pa.string(), 8)
+    first = coder.encode(pa.array(["x", None, "y"]))
+    second = coder.encode(pa.array(["y", "z", "x"]).dictionary_encode())
+    assert first.tolist() == [1, 0, 2]
+    assert second.tolist() == [2, 3, 1]
+    assert coder.decode(np.array([3, 0, 1])).to_pylist() == ["z", None, "x"]
+
+
+@given(st.lists(st.integers(1, 64), max_size=12), st.data())
+def test_packed_codes_come_back(bits: list[int], data: st.DataObject) -> None:
+    layout = Layout.of(bits)
+    rows = data.draw(st.integers(0, 5))
+    columns = [
+        np.array(
+            data.draw(st.lists(st.integers(0, 2**b - 1), min_size=rows, max_size=rows)), dtype=np.uint64
+        ).view(np.int64)
+        for b in bits
+    ]
+    packed = np.full((rows, layout.words + 1), -1, dtype=np.int64)
+    layout.pack(columns, packed)
+    for index, column in enumerate(columns):
+        assert layout.unpack(packed, index).tolist() == column.tolist()
+    assert (packed[:, -1] == -1).all()
+
+
+def test_a_layout_takes_no_more_words_than_it_must() -> None:
+    assert Layout.of([32, 32, 16, 16, 8, 8, 8, 8]).words == 2
+    assert Layout.of([]).words == 1
+    assert Layout.of([64, 64]).words == 2
