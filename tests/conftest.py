@@ -32,7 +32,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "headrace-tests",
         cores=2,
         conf={
-            "spark.sql.shuffle.partitions": "2",  # the data is tiny; more would only start more tasks
+            "spark.sql.shuffle.partitions": "1",  # the data is tiny; more would only start more tasks
+            "spark.sql.adaptive.enabled": "false",  # replanning costs a third of a small query's time
             "spark.sql.codegen.wholeStage": "false",  # compiling a query costs more than running it on tiny data
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # the same, for projections
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),  # not in the checkout
