@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 """Answers go to standard output ..."""
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 """... and everything that is said about them to standard error."""
+
+
+_SECONDS_BETWEEN_LINES = 5
 
 
 class Exit(IntEnum):
@@ -71,7 +75,10 @@ def waiting(text: str) -> Iterator[None]:
 
 @contextmanager
 def counting(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; call what it gives with the number of things done since the last call."""
+    """A progress bar; call what it gives with the number of things done since the last call.
+
+    Where there is no terminal, a line every few seconds says how far it is.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -79,10 +86,16 @@ def counting(text: str, total: int) -> Iterator[Callable[[int], None]]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    done, told = 0, time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(text, total=total)
 
-        def advance(done: int) -> None:
-            bar.advance(task, done)
+        def advance(count: int) -> None:
+            nonlocal done, told
+            done += count
+            bar.advance(task, count)
+            if not err.is_terminal and time.monotonic() - told > _SECONDS_BETWEEN_LINES:
+                told = time.monotonic()
+                err.print(f"{done:,} of {total:,} {text} ...")
 
         yield advance
