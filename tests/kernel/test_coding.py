@@ -20,7 +20,7 @@ from headrace.kernel.coding import (
     UnknownType,
     make_coder,
 )
-from tests.kernel.test_column import KINDS, key
+from tests.algebra.test_words import KINDS, key
 
 ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
 
@@ -76,6 +76,13 @@ def test_each_kind_of_column_has_its_coder() -> None:
 def test_what_outgrows_its_bits(coder: Coder, values: list[Any]) -> None:
     with pytest.raises(Outgrown):
         coder.encode(pa.array(values, coder.kind))
+
+
+def test_the_least_of_all_integers() -> None:
+    coder = RangeCoder(pa.int64(), -(2**63), -(2**63) + 5)
+    codes = coder.encode(pa.array([None, -(2**63), -(2**63) + 5]))
+    assert codes.tolist() == [0, 1, 6]
+    assert coder.decode(codes).to_pylist() == [None, -(2**63), -(2**63) + 5]
 
 
 def test_codes_stay_the_same_from_batch_to_batch() -> None:

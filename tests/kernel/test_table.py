@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernel.ops import INT_MAX, INT_MIN, Op, Words, identity_row, slot_count
+from headrace.algebra.ops import INT_MAX, INT_MIN, Op, Words, identity_row, slot_count
 from headrace.kernel.table import Table
 
 INTS = st.integers(INT_MIN, INT_MAX)

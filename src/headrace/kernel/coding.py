@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.kernel.column import fits_word, from_words, to_words
-from headrace.kernel.ops import Words
+from headrace.algebra.ops import Words
+from headrace.algebra.words import fits_word, from_words, to_words
 from headrace.kernel.table import Table
 
 WORD_BITS = 64
@@ -68,13 +68,13 @@ class RangeCoder:
             low, high = (int(present.min()), int(present.max())) if len(present) else (self._least, self._least)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
-        codes = words - np.int64(self._least - 1)
+        codes = words - np.int64(self._least) + 1
         return codes if valid is None else np.where(valid, codes, 0)
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
         valid = codes != 0
-        words = np.where(valid, codes + np.int64(self._least - 1), 0)
+        words = np.where(valid, codes - 1 + np.int64(self._least), 0)
         return from_words(words, None if valid.all() else valid, self.kind)
 
 

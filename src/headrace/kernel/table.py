@@ -11,7 +11,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from headrace.kernel.ops import Op, Words, combine, identity_row, slot_count
+from headrace.algebra.ops import Op, Words, identity_row, slot_count
+from headrace.kernel.combine import combine
 
 _BLOCK = 64
 _LEAST_CAPACITY = 1 << 10

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.kernel.ops import Words
+from headrace.algebra.ops import Words
 
 Valid = npt.NDArray[np.bool_]
 

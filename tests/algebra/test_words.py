@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernel.column import fits_word, from_words, to_words
+from headrace.algebra.words import fits_word, from_words, to_words
 
 KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int8(), st.integers(-(2**7), 2**7 - 1)),

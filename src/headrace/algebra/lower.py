@@ -1,0 +1,160 @@
+"""States to answers, of the type and with the nulls that Spark gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.algebra.lift import HAS_VALUE
+from headrace.algebra.ops import Words
+from headrace.algebra.states import Recipe
+from headrace.algebra.words import Valid, from_words
+
+Floats = npt.NDArray[np.float64]
+Slots = Sequence[Words]
+"""The slots of all states of a recipe, one array each."""
+
+
+class Overflow(ArithmeticError):
+    """A sum that its type cannot hold: Spark raises an error too."""
+
+
+def lower(recipe: Recipe, slots: Slots) -> pa.Array:
+    """The answers, one for each row of the slots; raises `Overflow`."""
+    return _LOWER[recipe.lower](slots, recipe.type)
+
+
+def _count(slots: Slots, _: pa.DataType) -> pa.Array:
+    return pa.array(slots[0], pa.int64())
+
+
+def _float_sum(slots: Slots, _: pa.DataType) -> pa.Array:
+    total, lost, count = slots
+    return _with_nulls(total.view(np.float64) + lost.view(np.float64), count > 0)
+
+
+def _float_average(slots: Slots, _: pa.DataType) -> pa.Array:
+    total, lost, count = slots
+    return _with_nulls((total.view(np.float64) + lost.view(np.float64)) / np.maximum(count, 1), count > 0)
+
+
+def _integer_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
+    low, high, count = slots
+    if (high != low >> 63).any():
+        raise Overflow("the sum of integers exceeds 64 bits")
+    return from_words(low, count > 0, kind)
+
+
+def _integer_average(slots: Slots, _: pa.DataType) -> pa.Array:
+    low, high, count = slots
+    return _with_nulls(_as_floats(low, high) / np.maximum(count, 1), count > 0)
+
+
+def _as_floats(low: Words, high: Words) -> Floats:
+    """128-bit integers as float64: the nearest, or within two roundings where they exceed 64 bits."""
+    narrow = high == low >> 63
+    wide = high.astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
+    return np.where(narrow, low.astype(np.float64), wide)
+
+
+def _decimal_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
+    low, high, count = slots
+    # 18 digits and ten more for the number of records: 64 bits of records cannot exceed 128 bits.
+    return _decimals(low, high, count > 0, kind)
+
+
+def _decimal_average(slots: Slots, kind: pa.DataType) -> pa.Array:
+    """Spark divides with four more digits and rounds half away from zero."""
+    low, high, count = slots
+    values = []
+    for part, rest, number in zip(low.tolist(), high.tolist(), count.tolist(), strict=True):
+        if number == 0:
+            values.append(0)
+            continue
+        total = (rest * 2**64 + part % 2**64) * 10**4
+        size = (2 * abs(total) + number) // (2 * number)
+        values.append(-size if total < 0 else size)
+    lows = np.array([value % 2**64 for value in values], dtype=np.uint64).view(np.int64)
+    highs = np.array([value >> 64 for value in values], dtype=np.int64)
+    return _decimals(lows, highs, count > 0, kind)
+
+
+def _decimals(low: Words, high: Words, valid: Valid, kind: pa.DataType) -> pa.Array:
+    halves = np.empty(2 * len(low), dtype=np.int64)
+    halves[::2] = low
+    halves[1::2] = high
+    nulls = pa.array(valid).buffers()[1] if len(valid) else None
+    array = pa.Array.from_buffers(kind, len(low), [nulls, pa.py_buffer(halves)])
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Overflow(f"a sum of decimals exceeds {kind}") from error
+    return array
+
+
+def _word(slots: Slots, kind: pa.DataType) -> pa.Array:
+    word, count = slots
+    return from_words(np.where(count > 0, word, 0), count > 0, kind)
+
+
+def _moments(of: Callable[[Floats, Floats, Floats, Floats], Floats], least: int, spread: bool = False) -> Lower:
+    """An answer from n and the sums of powers; null with fewer than `least` records, or (`spread`) all equal."""
+
+    def answer(slots: Slots, _: pa.DataType) -> pa.Array:
+        n, _mean, m2, m3, m4 = (slot.view(np.float64) for slot in slots)
+        valid = n >= least
+        if spread:
+            valid = valid & (m2 != 0.0)
+        with np.errstate(all="ignore"):
+            return _with_nulls(of(n, m2, m3, m4), valid)
+
+    return answer
+
+
+def _comoments(of: Callable[[Floats, Floats, Floats, Floats], Floats], least: int, spread: bool = False) -> Lower:
+    def answer(slots: Slots, _: pa.DataType) -> pa.Array:
+        n, _x, _y, products, squares_x, squares_y = (slot.view(np.float64) for slot in slots)
+        valid = n >= least
+        if spread:
+            valid = valid & (squares_x != 0.0) & (squares_y != 0.0)
+        with np.errstate(all="ignore"):
+            return _with_nulls(of(n, products, squares_x, squares_y), valid)
+
+    return answer
+
+
+def _taken(slots: Slots, kind: pa.DataType) -> pa.Array:
+    return from_words(np.where(slots[0] == HAS_VALUE, slots[-1], 0), slots[0] == HAS_VALUE, kind)
+
+
+def _with_nulls(values: Floats, valid: Valid) -> pa.Array:
+    return pa.array(values, pa.float64(), mask=None if valid.all() else ~valid)
+
+
+Lower = Callable[[Slots, pa.DataType], pa.Array]
+
+_LOWER: Mapping[str, Lower] = {
+    "count": _count,
+    "float_sum": _float_sum,
+    "float_average": _float_average,
+    "integer_sum": _integer_sum,
+    "integer_average": _integer_average,
+    "decimal_sum": _decimal_sum,
+    "decimal_average": _decimal_average,
+    "extreme": _word,
+    "bits": _word,
+    "variance": _moments(lambda n, m2, m3, m4: m2 / n, least=1),
+    "sample_variance": _moments(lambda n, m2, m3, m4: m2 / (n - 1), least=2),
+    "deviation": _moments(lambda n, m2, m3, m4: np.sqrt(m2 / n), least=1),
+    "sample_deviation": _moments(lambda n, m2, m3, m4: np.sqrt(m2 / (n - 1)), least=2),
+    "skewness": _moments(lambda n, m2, m3, m4: np.sqrt(n) * m3 / np.sqrt(m2 * m2 * m2), least=1, spread=True),
+    "kurtosis": _moments(lambda n, m2, m3, m4: n * m4 / (m2 * m2) - 3.0, least=1, spread=True),
+    "covariance": _comoments(lambda n, products, x, y: products / n, least=1),
+    "sample_covariance": _comoments(lambda n, products, x, y: products / (n - 1), least=2),
+    "correlation": _comoments(lambda n, products, x, y: products / np.sqrt(x * y), least=1, spread=True),
+    "taken": _taken,
+    "taken_by_order": _taken,
+}
