@@ -2,8 +2,7 @@
 
 A coder turns a column into codes: 0 for null, 1 and up for values. Codes are narrow, so that a key of many columns
 fits into one or two 64-bit words; `Layout` says which bits of which word are whose. Coders learn as they go. When
-a column outgrows the bits that it was given, `encode` raises `Outgrown`: the caller flushes its tables and starts
-again with a wider layout, which changes no result.
+a column outgrows the bits that it was given, `encode` raises `Outgrown`: the caller codes anew, with wider codes.
 """
 
 from __future__ import annotations
