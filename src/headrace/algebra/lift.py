@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.algebra.ops import INT_MAX, INT_MIN, Op, Words
 from headrace.algebra.states import Lift, State
@@ -21,15 +22,16 @@ def lift(state: State, rows: int, arguments: Sequence[pa.Array], condition: Vali
     `arguments` are the columns that the state's expressions name, `condition` says which records satisfy its
     condition (None: all). Records that do not count bring the operation's identity.
     """
-    columns = [to_words(argument) for argument in arguments]
     if state.lift in (Lift.VALUE, Lift.ORDERED_VALUE):
-        return _lift_value(columns, condition)
+        return _lift_value([to_words(argument) for argument in arguments], condition)
     counts = condition
-    for _, valid in columns:
-        if valid is not None:
+    for argument in arguments:
+        if argument.null_count:
+            valid = np.asarray(pc.is_valid(argument), dtype=np.bool_)
             counts = valid if counts is None else counts & valid
     if state.lift is Lift.ONE:
         return [np.ones(rows, dtype=np.int64) if counts is None else counts.astype(np.int64)]
+    columns = [to_words(argument) for argument in arguments]
     slots = _lift_numbers(state, columns, arguments)
     if counts is not None:
         rest = {Op.MIN: INT_MAX, Op.MAX: INT_MIN, Op.AND: -1}.get(state.op, 0)

@@ -56,11 +56,13 @@ def _spanned(method: Callable[..., Node | None]) -> Callable[..., Node | None]:
 
     @functools.wraps(method)
     def parse(self: QueryParser, *args: Any, **kwargs: Any) -> Node | None:
-        first = self._curr
+        # Some methods go on from an operand that is parsed already, and is their first argument.
+        operand = span_of(args[0]) if args and isinstance(args[0], exp.Expr) else None
+        start = operand[0] if operand else self._curr.start
         index = self._index
         found = method(self, *args, **kwargs)
         if isinstance(found, exp.Expr) and self._index > index:
-            found.meta[SPAN] = (first.start, self._prev.end + 1)
+            found.meta[SPAN] = (start, self._prev.end + 1)
         return found
 
     return parse
@@ -81,6 +83,16 @@ class QueryParser(SparkParser):
     _parse_function = _spanned(SparkParser._parse_function)
     _parse_column = _spanned(SparkParser._parse_column)
     _parse_ordered = _spanned(SparkParser._parse_ordered)
+    # One for each level of precedence, so that each operand of an operator has its place.
+    _parse_conjunction = _spanned(SparkParser._parse_conjunction)
+    _parse_equality = _spanned(SparkParser._parse_equality)
+    _parse_comparison = _spanned(SparkParser._parse_comparison)
+    _parse_range = _spanned(SparkParser._parse_range)
+    _parse_bitwise = _spanned(SparkParser._parse_bitwise)
+    _parse_term = _spanned(SparkParser._parse_term)
+    _parse_factor = _spanned(SparkParser._parse_factor)
+    _parse_unary = _spanned(SparkParser._parse_unary)
+    _parse_type = _spanned(SparkParser._parse_type)
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
         """Fail at once, at the token itself (sqlglot would only give the line and the token's last column)."""

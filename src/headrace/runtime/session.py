@@ -31,6 +31,9 @@ def start_session(
     if active is not None:
         return active
     ensure_java()
+    # Workers would start the system's python3, which may lack every package. A driver in this process reads the
+    # variable; spark-submit reads the setting below.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if quiet:
         # PySpark logs every refused query as a page of JSON, besides raising it.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -54,7 +57,6 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
     count = cores or os.cpu_count() or 1
     settings = {
         "spark.master": f"local[{count}]",
-        # Workers would start the system's python3, which may lack every package.
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         # The default of 200 is made for clusters: on one machine it is 200 tiny tasks per query.

@@ -1,0 +1,98 @@
+"""The last step of a query, by Spark: outputs, HAVING, ORDER BY and LIMIT over its keys and aggregates.
+
+The engine gives a query's groups: a column for each key, the window, and a column for each aggregate. What the
+query makes of them is its own text with these columns in place of the calls: Spark alone says what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from headrace.query import Expression, Query, Source
+from headrace.query.aggregate import find_aggregates, parse_aggregate
+from headrace.query.dialect import span_of
+from headrace.query.query import quote_name
+from headrace.query.rewrite import rewrite
+from headrace.query.window import is_window_call
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The names of the columns that hold a query's groups."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[str, ...]
+
+    @staticmethod
+    def of(query: Query, columns: Sequence[str]) -> Groups:
+        """A key that is a column of the stream keeps its name; the text of the query uses it."""
+        known = {column.lower() for column in columns}
+        keys = (
+            name if (name := key.tree.name).lower() in known and _is_name(key) else f"__key_{index}"
+            for index, key in enumerate(query.keys)
+        )
+        return Groups(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
+
+
+def _is_name(key: Expression) -> bool:
+    return isinstance(key.tree, exp.Column) and len(key.tree.parts) == 1
+
+
+def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
+    """SQL over `{groups}` that gives the query's answer; `names` are those of its columns."""
+    parts = dict(_replacements(query, groups))
+    outputs = [rewrite(output.expression, parts) for output in query.outputs]
+    # In HAVING a key goes before an alias of the same name.
+    keys = {name.lower() for name in groups.keys}
+    aliases = {
+        Expression.parse(output.alias): f"({sql})"
+        for output, sql in zip(query.outputs, outputs, strict=True)
+        if output.alias and output.alias.strip("`").lower() not in keys
+    }
+    clauses = [
+        "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in zip(outputs, names, strict=True)),
+        "FROM {groups}",
+        "WHERE " + rewrite(query.having, aliases | parts) if query.having else "",
+        "ORDER BY " + ", ".join(f"{rewrite(item.expression, parts)} {item.suffix}" for item in query.order)
+        if query.order
+        else "",
+        f"LIMIT {query.limit.sql}" if query.limit else "",
+        f"OFFSET {query.offset.sql}" if query.offset else "",
+    ]
+    return "\n".join(clause for clause in clauses if clause)
+
+
+def _quoted(name: str) -> str:
+    # Braces are how spark.sql names its arguments.
+    return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
+
+
+def _replacements(query: Query, groups: Groups) -> Iterator[tuple[Expression, str]]:
+    for key, name in zip(query.keys, groups.keys, strict=True):
+        if not (_is_name(key) and key.tree.name.lower() == name.lower()):
+            yield key, quote_name(name)
+    for expression in _expressions(query):
+        source = Source(expression.sql, query.name)
+        for node in find_aggregates(expression.tree):
+            aggregate = parse_aggregate(node, source)
+            if aggregate is not None:
+                yield Expression.of(source, node), groups.aggregates[query.aggregates.index(aggregate)]
+        for node in expression.tree.find_all(exp.Anonymous):
+            if is_window_call(node) and span_of(node):
+                yield Expression.of(source, node), WINDOW
+
+
+def _expressions(query: Query) -> Iterator[Expression]:
+    yield from (output.expression for output in query.outputs)
+    yield from (item.expression for item in query.order)
+    if query.having is not None:
+        yield query.having
