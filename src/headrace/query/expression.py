@@ -57,6 +57,12 @@ class Expression:
         """The syntax tree; its spans are offsets in `sql`. Shared, so not to be changed."""
         return _tree(self.sql)
 
+    @property
+    def column(self) -> str | None:
+        """The name, where the expression is nothing but a column's name."""
+        tree = self.tree
+        return tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None
+
     def __str__(self) -> str:
         return self.sql
 

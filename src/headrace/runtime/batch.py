@@ -19,7 +19,6 @@ from headrace.kernel.partial import unpack_columns
 from headrace.plan.build import Types, make_plan
 from headrace.plan.plan import Answer, Plan
 from headrace.query import Expression, Query
-from headrace.query.query import quote_name
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results
@@ -143,10 +142,10 @@ def _splits(
     inputs: Sequence[Expression], types: Types, stream: Stream, tasks: int
 ) -> tuple[list[str], list[list[Split]]] | None:
     """The columns of the inputs and who reads which row groups, or None where Spark has to read."""
-    own = {Expression.parse(quote_name(name)): name for name in stream.column_names}
-    if not isinstance(stream.data, str) or not inputs or not all(expression in own for expression in inputs):
+    own = {name.lower(): name for name in stream.column_names}
+    names = [own[e.column.lower()] for e in inputs if e.column is not None and e.column.lower() in own]
+    if not isinstance(stream.data, str) or not names or len(names) < len(inputs):
         return None
-    names = [own[expression] for expression in inputs]
     footers = read_footers(stream.data)
     if not can_read(footers, {name: types[e] for name, e in zip(names, inputs, strict=True)}):
         return None

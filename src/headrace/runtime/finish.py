@@ -37,14 +37,10 @@ class Groups:
         """A key that is a column of the stream keeps its name; the text of the query uses it."""
         known = {column.lower() for column in columns}
         keys = (
-            name if (name := key.tree.name).lower() in known and _is_name(key) else f"__key_{index}"
+            key.column if key.column is not None and key.column.lower() in known else f"__key_{index}"
             for index, key in enumerate(query.keys)
         )
         return Groups(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
-
-
-def _is_name(key: Expression) -> bool:
-    return isinstance(key.tree, exp.Column) and len(key.tree.parts) == 1
 
 
 def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
@@ -78,7 +74,7 @@ def _quoted(name: str) -> str:
 
 def _replacements(query: Query, groups: Groups) -> Iterator[tuple[Expression, str]]:
     for key, name in zip(query.keys, groups.keys, strict=True):
-        if not (_is_name(key) and key.tree.name.lower() == name.lower()):
+        if key.column != name:
             yield key, quote_name(name)
     for expression in _expressions(query):
         source = Source(expression.sql, query.name)
