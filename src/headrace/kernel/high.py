@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row, slot_count
-from headrace.kernel.low import dealt_by_slice, home_bucket, key_count
+from headrace.kernel.low import BLOB_ROWS, dealt_by_slice, home_bucket, key_count
 from headrace.kernel.partial import pack_columns, unpack_partial
 from headrace.kernel.reduce import Reducer
-from headrace.plan.plan import Answer, Plan
+from headrace.plan.plan import Answer, Plan, Slices
 from headrace.query import Window
 
 
@@ -55,16 +55,19 @@ class HighLevel:
         for number, answer in enumerate(self._plan.answers):
             if answer.node == index:
                 columns, rows = finish(self._plan, answer, reducer)
-                if rows:
-                    yield number, rows, pack_columns(columns, rows)
+                for low in range(0, rows, BLOB_ROWS):
+                    piece = [column.slice(low, BLOB_ROWS) for column in columns]
+                    size = min(BLOB_ROWS, rows - low)
+                    yield number, size, pack_columns(piece, size)
 
 
 def finish(plan: Plan, answer: Answer, reducer: Reducer) -> tuple[list[pa.Array], int]:
     """The columns of an answer: the window's start and end, the query's keys, its aggregates."""
     node, query = plan.nodes[answer.node], answer.query
-    window = query.window
-    if window is not None and node.slices is not None and window.range_us != node.slices.size_us:
-        reducer = _merge_slices(window, node.slices.size_us, node.slices.offset_us, reducer)
+    window, slices = query.window, node.slices
+    if window is not None and slices is not None and window.range_us != slices.size_us:
+        reducer = _merge_slices(window, slices, reducer)
+        slices = Slices(window.time, window.slide_us, window.offset_us)
     keys, slots, rows = reducer.key_columns(), reducer.slots(), len(reducer)
     if key_count(node) == 0 and rows == 0:
         # Without keys there is one group even where there is no record.
@@ -72,8 +75,8 @@ def finish(plan: Plan, answer: Answer, reducer: Reducer) -> tuple[list[pa.Array]
     if rows == 0:
         return [], 0
     columns = []
-    if window is not None:
-        starts = _starts(window, np.asarray(keys[0]))
+    if window is not None and slices is not None:
+        starts = _starts(slices, np.asarray(keys[0]))
         columns = [pa.array(starts), pa.array(starts + window.range_us)]
     places = {key: index + (window is not None) for index, key in enumerate(node.keys)}
     columns += [keys[places[key]] for key in query.keys]
@@ -88,21 +91,24 @@ def finish(plan: Plan, answer: Answer, reducer: Reducer) -> tuple[list[pa.Array]
     return columns, rows
 
 
-def _starts(window: Window, numbers: Words) -> Words:
-    return np.asarray(numbers * window.slide_us + window.offset_us)
+def _starts(slices: Slices, numbers: Words) -> Words:
+    return np.asarray(numbers * slices.size_us + slices.offset_us)
 
 
-def _merge_slices(window: Window, size_us: int, offset_us: int, reducer: Reducer) -> Reducer:
-    """Rows of slices to rows of windows: each slice goes into every window that has it."""
+def _merge_slices(window: Window, slices: Slices, reducer: Reducer) -> Reducer:
+    """Rows of slices to rows of windows: each slice goes into every window that has it.
+
+    Windows are numbered by their slides, as slices of that length would be.
+    """
     if len(reducer) == 0:
         return reducer
     keys, slots = reducer.key_columns(), reducer.slots()
     merged = Reducer(len(keys), reducer.ops)
-    starts = np.asarray(keys[0]) * size_us + offset_us
+    starts = _starts(slices, np.asarray(keys[0]))
     latest = (starts - window.offset_us) // window.slide_us
     for back in range(-(-window.range_us // window.slide_us)):
         numbers = latest - back
-        inside = _starts(window, numbers) + window.range_us > starts
+        inside = numbers * window.slide_us + window.offset_us + window.range_us > starts
         mask = pa.array(inside)
         picked = [pa.array(numbers[inside]), *(key.filter(mask) for key in keys[1:])]
         merged.add(picked, [slot[inside] for slot in slots], int(inside.sum()))

@@ -19,6 +19,10 @@ from headrace.query import Expression
 Columns = Mapping[Expression, pa.Array]
 
 
+BLOB_ROWS = 1 << 18
+"""Rows that travel together: a value of Spark's must stay far below 2 GiB."""
+
+
 class LowLevel:
     """One pass over the records of a task: each batch goes to every root of the plan."""
 
@@ -46,7 +50,10 @@ class LowLevel:
             reducer.flush()
             for keys, slots in reducer.partials:
                 for bucket, part_keys, part_slots in _deal(self._plan, root, keys, slots, buckets):
-                    yield bucket, root, pack_partial(part_keys, part_slots)
+                    rows = len(part_slots[0] if part_slots else part_keys[0])
+                    for low in range(0, rows, BLOB_ROWS):
+                        piece = [key.slice(low, BLOB_ROWS) for key in part_keys]
+                        yield bucket, root, pack_partial(piece, [s[low : low + BLOB_ROWS] for s in part_slots])
             reducer.partials.clear()
 
 

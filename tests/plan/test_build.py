@@ -1,0 +1,96 @@
+"""Small workloads in, readable plans out."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from headrace import Workload
+from headrace.plan.build import make_plan
+from headrace.plan.plan import Plan
+from headrace.query import Expression
+
+TYPES = {
+    Expression.parse(name): kind
+    for name, kind in {
+        "ts": pa.timestamp("us", "UTC"),
+        "src": pa.string(),
+        "dst": pa.string(),
+        "port": pa.int32(),
+        "bytes": pa.int64(),
+        "tags": pa.list_(pa.string()),
+        "port = 443": pa.bool_(),
+    }.items()
+}
+
+
+def plan_of(**queries: str) -> Plan:
+    return make_plan(Workload(queries).values(), TYPES)
+
+
+def test_queries_of_one_window_share_a_phantom() -> None:
+    plan = plan_of(
+        by_src="SELECT window.start, src, sum(bytes) FROM t GROUP BY window(ts, '5 minutes'), src",
+        by_dst="SELECT window.start, dst, avg(bytes) FROM t GROUP BY window(ts, '5 minutes'), dst",
+        total="SELECT window.end, count(*) FROM t GROUP BY window(ts, '300 seconds')",
+    )
+    assert plan.explain() == (
+        "3 queries from 1 passes over the records\n"
+        "- (src, dst) per 5 minutes: phantom [low level, 3 states]\n"
+        "  - (src) per 5 minutes: by_src [high level, 3 states]\n"
+        "    - (no keys) per 5 minutes: total [high level, 1 states]\n"
+        "  - (dst) per 5 minutes: by_dst [high level, 3 states]"
+    )
+
+
+def test_filters_and_windows_have_branches_of_their_own() -> None:
+    plan = plan_of(
+        web="SELECT src, count(*) FROM t WHERE port = 443 GROUP BY src",
+        all="SELECT src, count(*) FROM t GROUP BY src",
+        sliding="SELECT src, count(*) FROM t GROUP BY window(ts, '15 minutes', '10 minutes', '2 minutes'), src",
+    )
+    assert plan.explain() == (
+        "3 queries from 3 passes over the records\n"
+        "- (src) where port = 443: web [low level, 1 states]\n"
+        "- (src): all [low level, 1 states]\n"
+        "- (src) per 5 minutes: sliding [low level, 1 states]"
+    )
+    slices = plan.nodes[2].slices
+    assert slices is not None
+    assert slices.offset_us == 120_000_000
+
+
+def test_the_same_query_under_two_names_is_one_node() -> None:
+    text = "SELECT src, count(*) FROM t GROUP BY src"
+    plan = plan_of(a=text, b=text)
+    assert len(plan.nodes) == 1
+    assert plan.names(0) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT src, median(bytes) FROM t GROUP BY src", "median(bytes): no state is known for it"),
+        ("SELECT count(DISTINCT src) FROM t", "count(DISTINCT src): DISTINCT needs a finer node"),
+        ("SELECT max(src) FROM t", "max(src): no word for string"),
+        ("SELECT tags, count(*) FROM t GROUP BY tags", "the key tags is list<item: string>"),
+        ("SELECT rank() OVER (ORDER BY src) FROM t GROUP BY src", "a window function (OVER)"),
+        ("SELECT count(*) FROM t GROUP BY window(src, '1 hour')", "the time src is string"),
+    ],
+)
+def test_what_plain_spark_runs_beside_the_plan(text: str, reason: str) -> None:
+    plan = plan_of(q=text)
+    assert plan.beside == (("q", reason),)
+    assert plan.nodes == ()
+    assert reason in plan.explain()
+
+
+def test_json_and_identity() -> None:
+    text = "SELECT src, count(*) FROM t GROUP BY src"
+    one, other = plan_of(a=text), plan_of(b=text.lower())
+    assert one.nodes[0].id == other.nodes[0].id
+    assert one.nodes[0].id != plan_of(a=text.replace("src", "dst")).nodes[0].id
+    (node,) = json.loads(one.to_json())["nodes"]
+    assert (node["keys"], node["level"], node["answers"]) == (["src"], "low", ["a"])

@@ -1,0 +1,114 @@
+"""The two levels on a real Spark, against plain Spark: random workloads, both ways in, large and tiny budgets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace import Stream, Workload
+from headrace.generate import FlowOptions, generate_flows
+from headrace.runtime.batch import prepare, run_batch
+from tests.harness.cases import Case, case_of_seed, check
+from tests.harness.compare import compare
+from tests.harness.result import Failure, collect, outcome
+from tests.test_differential import FIRST_SEED, answer
+
+pytestmark = pytest.mark.spark
+
+NETFLOW = Path(__file__).parents[2] / "examples" / "netflow" / "queries"
+
+
+def workload_of(spark: SparkSession, case: Case, stream: Stream) -> Workload:
+    """The queries that Spark itself can run."""
+    texts = {name: text for name, text in case.texts.items() if not isinstance(answer(spark, text), Failure)}
+    return Workload(texts or {"n": f"SELECT count(*) FROM {case.schema.view}"}, stream)
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_random_workloads(spark: SparkSession, number: int) -> None:
+    seed = FIRST_SEED + number
+    case = case_of_seed(seed, max_queries=6)
+    frame = case.register(spark, partitions=1 + number % 3)
+    stream = Stream(frame, name=case.schema.view.strip("`"), time=case.schema.time)
+    workload = workload_of(spark, case, stream)
+    results = run_batch(workload, stream, spark, budget=1 if number % 2 else 512 << 20)
+    for name in set(workload) & set(case.workload):
+        generated = case.workload[name]
+        actual = outcome(lambda name=name: collect(results[name]))  # type: ignore[misc]
+        try:
+            check(generated, answer(spark, generated.text), actual, case.table.num_rows)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, {name}: {error}") from error
+    spark.catalog.clearCache()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Stream:
+    times = [datetime(1969, 12, 31, 23, minute, tzinfo=UTC) for minute in range(40, 60)] + [None]
+    table = pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "name": ["a", "b", None] * 7,
+            "x": [*range(20), 2**62],
+        }
+    )
+    pq.write_table(table.slice(0, 7), tmp_path / "part-0.parquet")
+    pq.write_table(table.slice(7), tmp_path / "part-1.parquet", row_group_size=3)
+    return Stream.parquet(str(tmp_path), name="t", time="ts")
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "window(ts, '5 minutes')",
+        "window(ts, '5 minutes', '5 minutes', '-1 minute')",
+        "window(ts, '7 minutes', '3 minutes')",
+        "window(ts, '10 minutes', '4 minutes', '-3 minutes')",
+    ],
+)
+def test_windows_at_the_source(spark: SparkSession, small: Stream, window: str) -> None:
+    text = f"SELECT window, name, sum(x) AS s, count(*) FROM t GROUP BY {window}, name ORDER BY 1, 2"
+    workload = Workload({"q": text, "n": f"SELECT window.end, max(x) FROM t GROUP BY {window}"}, small)
+    assert len(prepare(workload, small, spark).plan.answers) == 2
+    results = run_batch(workload, small, spark)
+    for name, query in workload.items():
+        compare(collect(spark.sql(query.text)), collect(results[name]), ordered=name == "q")
+
+
+def test_one_group_even_without_records(spark: SparkSession, small: Stream) -> None:
+    empty = Stream(small.dataframe(spark).where("x < 0"), name="t", time="ts")
+    texts = {
+        "all": "SELECT count(*), sum(x), avg(x) + 1 FROM t",
+        "by": "SELECT name, count(*) FROM t GROUP BY name",
+    }
+    results = run_batch(Workload(texts, empty), empty, spark)
+    assert results["all"].collect() == [(0, None, None)]
+    assert results["by"].collect() == []
+
+
+def test_overflow_names_the_query(spark: SparkSession, small: Stream) -> None:
+    results = run_batch(Workload({"huge": "SELECT sum(x * 2) FROM t WHERE x > 100"}, small), small, spark)
+    failed = outcome(lambda: collect(results["huge"]))
+    assert isinstance(failed, Failure)
+    doubled = Stream(small.dataframe(spark).union(small.dataframe(spark)), name="t", time="ts")
+    failed = outcome(
+        lambda: collect(run_batch(Workload({"sums": "SELECT sum(x) FROM t"}, doubled), doubled, spark)["sums"])
+    )
+    assert isinstance(failed, Failure)
+    assert "query 'sums', sum(x): the sum of integers exceeds 64 bits" in str(failed.error)
+
+
+def test_the_netflow_schemes_at_the_source(spark: SparkSession, tmp_path: Path) -> None:
+    generate_flows(FlowOptions(30_000, profile="enterprise", nulls=0.01), tmp_path / "flows")
+    stream = Stream.parquet(str(tmp_path / "flows"), name="flows", time="ts")
+    workload = Workload.load(NETFLOW, stream)
+    prepared = prepare(workload, stream, spark)
+    assert len(prepared.plan.roots) == 1
+    results = run_batch(workload, stream, spark)
+    for name in ("detail_as_matrix", "router_prefix", "protocol", "source_node"):
+        compare(collect(prepared.reference[name]), collect(results[name]))
