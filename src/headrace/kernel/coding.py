@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
 from headrace.algebra.words import fits_word, from_words, to_words
+from headrace.kernel.matrix import or_column
 from headrace.kernel.table import Table
 
 WORD_BITS = 64
@@ -157,6 +158,11 @@ def _bits_for(values: int) -> int:
     return max(1, values.bit_length())
 
 
+def wrapped(bits: int) -> int:
+    """The int64 that has the same bits as an unsigned 64-bit number."""
+    return bits - (1 << WORD_BITS) if bits >> (WORD_BITS - 1) else bits
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a column's code is: bits from `shift` on, of one word."""
@@ -194,7 +200,13 @@ class Layout:
         """Write the key words of rows into the first columns of `into`."""
         into[:, : self.words] = 0
         for place, column in zip(self.places, codes, strict=True):
-            into[:, place.word] |= column << np.int64(place.shift)
+            or_column(into, place.word, place.shift, column)
+
+    def moves(self, columns: Sequence[int], child: Layout) -> Words:
+        """For `move`: where the codes of some columns are, and where a child's layout has them."""
+        pairs = zip((self.places[column] for column in columns), child.places, strict=True)
+        fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
+        return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
 
     def unpack(self, rows: Words, column: int) -> Words:
         """The codes of one column, from rows that begin with key words."""

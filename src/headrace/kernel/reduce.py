@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.coding import Coder, Layout, Outgrown, make_coder
+from headrace.kernel.matrix import columns_of, move, put_column
 from headrace.kernel.table import Table
 
 _BATCH_ROWS = 1 << 16
@@ -65,27 +66,24 @@ class Reducer:
 
     def slots(self) -> list[Words]:
         """The state slots, one array each."""
-        rows = self._table.rows
-        return [np.ascontiguousarray(rows[:, column]) for column in range(self._layout.words, self._table.width)]
+        return columns_of(self._table.rows, self._layout.words)
 
     def child(self, keys: Sequence[int], states: Sequence[int]) -> Reducer:
         """A node with some of the keys and some of the states, reduced from this one's rows."""
         child = Reducer(len(keys), [self.ops[state] for state in states])
         child._coders = [self._coders[key] for key in keys] if self._coders else []
         child._layout = Layout.of([coder.bits for coder in child._coders])
-        child._table = Table(child._layout.words, child.ops)
+        child._table = Table(child._layout.words, child.ops, expect=len(self))
         starts = np.cumsum([self._layout.words, *map(slot_count, self.ops)])
         columns = [
             c for state in states for c in range(starts[state], starts[state] + slot_count(self.ops[state]))
         ]
-        rows = self._table.rows
-        for low in range(0, len(rows), _BATCH_ROWS):
-            piece = rows[low : low + _BATCH_ROWS]
-            batch = np.empty((len(piece), child._table.width), dtype=np.int64)
-            child._layout.pack([self._layout.unpack(piece, key) for key in keys], batch)
-            for place, column in enumerate(columns):
-                batch[:, child._layout.words + place] = piece[:, column]
-            child._table.add(batch)
+        fields = self._layout.moves(keys, child._layout) if child._coders else np.empty((0, 5), dtype=np.int64)
+        batch = np.empty((min(_BATCH_ROWS, len(self)), child._table.width), dtype=np.int64)
+        for low in range(0, len(self), _BATCH_ROWS):
+            piece = batch[: len(self) - low]
+            move(self._table.rows, low, fields, child._layout.words, np.array(columns, dtype=np.int64), piece)
+            child._table.add(piece)
         return child
 
     def _encode(self, keys: Sequence[pa.Array]) -> list[Words]:
@@ -112,7 +110,7 @@ class Reducer:
             batch = np.empty((high - low, self._table.width), dtype=np.int64)
             self._layout.pack([column[low:high] for column in codes], batch)
             for place, slot in enumerate(slots):
-                batch[:, words + place] = slot[low:high]
+                put_column(batch, words + place, slot[low:high])
             self._table.add(batch)
 
 

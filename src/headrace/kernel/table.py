@@ -26,7 +26,8 @@ class Table:
     ever touches a row.
     """
 
-    def __init__(self, words: int, ops: tuple[Op, ...]) -> None:
+    def __init__(self, words: int, ops: tuple[Op, ...], expect: int = 0) -> None:
+        """An empty table; one that knows how many rows to `expect` at most need not grow."""
         self.words = words
         self.ops = ops
         self._codes = np.array(ops, dtype=np.int64)
@@ -35,8 +36,10 @@ class Table:
         self.width = words + sum(counts)
         self._identity = identity_row(ops)
         self._count = 0
-        self._index = np.zeros(2 * _LEAST_CAPACITY, dtype=np.int64)
-        self._rows = _aligned(_LEAST_CAPACITY, self.width)
+        # Memory that is never touched costs nothing.
+        capacity = max(_LEAST_CAPACITY, 1 << (expect + _BLOCK).bit_length())
+        self._index = np.zeros(2 * capacity, dtype=np.int64)
+        self._rows = _aligned(capacity, self.width)
 
     def __len__(self) -> int:
         return self._count

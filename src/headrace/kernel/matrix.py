@@ -1,0 +1,58 @@
+"""Between columns and rows: the copies that NumPy would make one strided column at a time."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from headrace.algebra.ops import Words
+
+_BLOCK = 1 << 10
+"""Rows whose cache lines are still there when the next column is copied."""
+
+
+@numba.njit(nogil=True, cache=True)
+def or_column(rows, word, shift, codes):  # type: ignore[no-untyped-def]
+    """Put codes into the bits from `shift` on of one word of each row."""
+    for i in range(len(codes)):
+        rows[i, word] |= codes[i] << shift
+
+
+@numba.njit(nogil=True, cache=True)
+def put_column(rows, column, values):  # type: ignore[no-untyped-def]
+    """Write one column of rows."""
+    for i in range(len(values)):
+        rows[i, column] = values[i]
+
+
+@numba.njit(nogil=True, cache=True)
+def move(rows, low, fields, words, columns, batch):  # type: ignore[no-untyped-def]
+    """Rows of a parent, from `low` on, to rows of a child.
+
+    Each of `fields` is (word and shift in the parent, mask, word and shift in the child); `columns` are the
+    parent's columns that become the child's slots.
+    """
+    for i in range(len(batch)):
+        for word in range(words):
+            batch[i, word] = 0
+        for f in range(len(fields)):
+            code = (np.uint64(rows[low + i, fields[f, 0]]) >> np.uint64(fields[f, 1])) & np.uint64(fields[f, 2])
+            batch[i, fields[f, 3]] |= np.int64(code << np.uint64(fields[f, 4]))
+        for slot in range(len(columns)):
+            batch[i, words + slot] = rows[low + i, columns[slot]]
+
+
+@numba.njit(nogil=True, cache=True)
+def _transpose(rows, first, out):  # type: ignore[no-untyped-def]
+    for low in range(0, len(rows), _BLOCK):
+        high = min(low + _BLOCK, len(rows))
+        for column in range(len(out)):
+            for i in range(low, high):
+                out[column, i] = rows[i, first + column]
+
+
+def columns_of(rows: Words, first: int) -> list[Words]:
+    """The columns of rows, from one on, each contiguous."""
+    out = np.empty((rows.shape[1] - first, len(rows)), dtype=np.int64)
+    _transpose(rows, first, out)
+    return list(out)
