@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.lift import HAS_VALUE
 from headrace.algebra.ops import Words
 from headrace.algebra.states import Recipe
-from headrace.algebra.words import Valid, from_words
+from headrace.algebra.words import Valid, decimals, from_words
 
 Floats = npt.NDArray[np.float64]
 Slots = Sequence[Words]
@@ -63,7 +63,7 @@ def _as_floats(low: Words, high: Words) -> Floats:
 def _decimal_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
     low, high, count = slots
     # 18 digits and ten more for the number of records: 64 bits of records cannot exceed 128 bits.
-    return _decimals(low, high, count > 0, kind)
+    return _checked(low, high, count > 0, kind)
 
 
 def _decimal_average(slots: Slots, kind: pa.DataType) -> pa.Array:
@@ -79,15 +79,12 @@ def _decimal_average(slots: Slots, kind: pa.DataType) -> pa.Array:
         values.append(-size if total < 0 else size)
     lows = np.array([value % 2**64 for value in values], dtype=np.uint64).view(np.int64)
     highs = np.array([value >> 64 for value in values], dtype=np.int64)
-    return _decimals(lows, highs, count > 0, kind)
+    return _checked(lows, highs, count > 0, kind)
 
 
-def _decimals(low: Words, high: Words, valid: Valid, kind: pa.DataType) -> pa.Array:
-    halves = np.empty(2 * len(low), dtype=np.int64)
-    halves[::2] = low
-    halves[1::2] = high
-    nulls = pa.array(valid).buffers()[1] if len(valid) else None
-    array = pa.Array.from_buffers(kind, len(low), [nulls, pa.py_buffer(halves)])
+def _checked(low: Words, high: Words, valid: Valid, kind: pa.DataType) -> pa.Array:
+    """Decimals that their type can hold."""
+    array = decimals(low, high, valid if len(valid) else None, kind)
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:

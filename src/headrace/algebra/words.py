@@ -62,7 +62,7 @@ def from_words(words: Words, valid: Valid | None, kind: pa.DataType) -> pa.Array
     """The column of a type that `to_words` gave the words of."""
     mask = None if valid is None else ~valid
     if pa.types.is_decimal128(kind):
-        return _decimals(words, valid, kind)
+        return decimals(words, words >> 63, valid, kind)
     if pa.types.is_floating(kind):
         return pa.array(restore_floats(words), pa.float64(), mask=mask).cast(kind)
     if pa.types.is_boolean(kind):
@@ -108,9 +108,10 @@ def _decimal_words(array: pa.Array) -> Words:
     return halves[::2]
 
 
-def _decimals(words: Words, valid: Valid | None, kind: pa.DataType) -> pa.Array:
-    halves = np.empty(2 * len(words), dtype=np.int64)
-    halves[::2] = words
-    halves[1::2] = words >> 63
+def decimals(low: Words, high: Words, valid: Valid | None, kind: pa.DataType) -> pa.Array:
+    """Decimals of 128-bit unscaled values."""
+    halves = np.empty(2 * len(low), dtype=np.int64)
+    halves[::2] = low
+    halves[1::2] = high
     nulls = None if valid is None else pa.array(valid).buffers()[1]
-    return pa.Array.from_buffers(kind, len(words), [nulls, pa.py_buffer(halves)])
+    return pa.Array.from_buffers(kind, len(low), [nulls, pa.py_buffer(halves)])
