@@ -16,8 +16,6 @@ from headrace.algebra.ops import Op, slot_count
 from headrace.algebra.words import fits_word
 from headrace.query import Aggregate, Expression
 
-MOST_DECIMAL_DIGITS = 38
-
 
 class Lift(Enum):
     """What of a record goes into a state."""
@@ -109,32 +107,25 @@ def _count_if_recipe(aggregate: Aggregate, _: Types) -> Recipe:
     return Recipe((State(Op.ADD, Lift.ONE, (), condition),), "count", pa.int64())
 
 
-def _sum_recipe(aggregate: Aggregate, types: Types) -> Recipe:
-    (kind,) = types
-    count = _count(aggregate, aggregate.arguments)
-    if pa.types.is_floating(kind):
-        return Recipe((_state(aggregate, Op.FLOAT_ADD, Lift.FLOAT), count), "float_sum", pa.float64())
-    if pa.types.is_integer(kind):
-        return Recipe((_state(aggregate, Op.WIDE_ADD, Lift.WIDE), count), "integer_sum", pa.int64())
-    if pa.types.is_decimal128(kind) and fits_word(kind):
-        digits = min(kind.precision + 10, MOST_DECIMAL_DIGITS)
-        return Recipe(
-            (_state(aggregate, Op.WIDE_ADD, Lift.WIDE), count), "decimal_sum", pa.decimal128(digits, kind.scale)
-        )
-    raise NoState(f"{aggregate.sql}: no sum is known for {kind}")
+def _total_recipe(answer: str) -> Make:
+    """Sum or average: the same states, with Spark's type for each."""
 
+    def make(aggregate: Aggregate, types: Types) -> Recipe:
+        (kind,) = types
+        count = _count(aggregate, aggregate.arguments)
+        if pa.types.is_floating(kind):
+            return Recipe((_state(aggregate, Op.FLOAT_ADD, Lift.FLOAT), count), f"float_{answer}", pa.float64())
+        wide = _state(aggregate, Op.WIDE_ADD, Lift.WIDE)
+        if pa.types.is_integer(kind):
+            return Recipe((wide, count), f"integer_{answer}", pa.int64() if answer == "sum" else pa.float64())
+        if pa.types.is_decimal128(kind) and fits_word(kind):
+            more = (10, 0) if answer == "sum" else (4, 4)
+            return Recipe(
+                (wide, count), f"decimal_{answer}", pa.decimal128(kind.precision + more[0], kind.scale + more[1])
+            )
+        raise NoState(f"{aggregate.sql}: no {answer} is known for {kind}")
 
-def _average_recipe(aggregate: Aggregate, types: Types) -> Recipe:
-    (kind,) = types
-    count = _count(aggregate, aggregate.arguments)
-    if pa.types.is_floating(kind):
-        return Recipe((_state(aggregate, Op.FLOAT_ADD, Lift.FLOAT), count), "float_average", pa.float64())
-    if pa.types.is_integer(kind):
-        return Recipe((_state(aggregate, Op.WIDE_ADD, Lift.WIDE), count), "integer_average", pa.float64())
-    if pa.types.is_decimal128(kind) and fits_word(kind):
-        answer = pa.decimal128(kind.precision + 4, kind.scale + 4)
-        return Recipe((_state(aggregate, Op.WIDE_ADD, Lift.WIDE), count), "decimal_average", answer)
-    raise NoState(f"{aggregate.sql}: no average is known for {kind}")
+    return make
 
 
 def _extreme_recipe(op: Op) -> Make:
@@ -200,8 +191,8 @@ _BLIND_TO_REPEATS = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", "
 _RECIPES: Mapping[str, Make] = {
     "count": _count_recipe,
     "count_if": _count_if_recipe,
-    "sum": _sum_recipe,
-    "avg": _average_recipe,
+    "sum": _total_recipe("sum"),
+    "avg": _total_recipe("average"),
     "min": _extreme_recipe(Op.MIN),
     "max": _extreme_recipe(Op.MAX),
     "bool_and": _extreme_recipe(Op.MIN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -22,7 +23,7 @@ _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # the last year that Spark and 
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamOptions:
+class StreamOptions(ABC):
     """What every stream has: how many records, from when, how fast, and how disturbed.
 
     `rate` is in records per second of stream time. Of the disturbances, `disorder_s` moves each record back
@@ -55,9 +56,9 @@ class StreamOptions:
         self._check_span()
 
     @property
+    @abstractmethod
     def usual_rate(self) -> float:
         """Records per second where `rate` is not given."""
-        raise NotImplementedError
 
     @property
     def records_per_s(self) -> float:
