@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.ops import INT_MAX, INT_MIN, Op, Words
+from headrace.algebra.ops import IDENTITY, Words
 from headrace.algebra.states import Lift, State
 from headrace.algebra.words import Valid, restore_floats, to_words
 
@@ -34,7 +34,7 @@ def lift(state: State, rows: int, arguments: Sequence[pa.Array], condition: Vali
     columns = [to_words(argument) for argument in arguments]
     slots = _lift_numbers(state, columns, arguments)
     if counts is not None:
-        rest = {Op.MIN: INT_MAX, Op.MAX: INT_MIN, Op.AND: -1}.get(state.op, 0)
+        rest = IDENTITY.get(state.op, 0)
         slots = [np.where(counts, slot, rest) for slot in slots]
     return slots
 

@@ -61,11 +61,7 @@ class RangeCoder:
     def encode(self, array: pa.Array) -> Words:
         """See `Coder`."""
         words, valid = to_words(array)
-        if valid is None:
-            low, high = (int(words.min()), int(words.max())) if len(words) else (self._least, self._least)
-        else:
-            present = words[valid]
-            low, high = (int(present.min()), int(present.max())) if len(present) else (self._least, self._least)
+        low, high = _extent(words if valid is None else words[valid], self._least)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
         codes = words - np.int64(self._least) + 1
@@ -145,12 +141,17 @@ def make_coder(sample: pa.Array) -> Coder:
         raise UnknownType(f"cannot group by {kind}")
     words, valid = to_words(sample)
     present = words if valid is None else words[valid]
-    least, most = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    least, most = _extent(present, 0)
     if _bits_for(most - least + 1) <= _NARROW_BITS and not pa.types.is_floating(kind):
         # Values to come lie on both sides of those seen.
         room = (most - least + 1) // 2
         return RangeCoder(kind, max(least - room, -(2**63)), min(most + room, 2**63 - 1))
     return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
+
+
+def _extent(words: Words, default: int) -> tuple[int, int]:
+    """The least and the greatest word; the default for both where there is none."""
+    return (int(words.min()), int(words.max())) if len(words) else (default, default)
 
 
 def _bits_for(values: int) -> int:

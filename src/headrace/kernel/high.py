@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row, slot_count
-from headrace.kernel.low import BLOB_ROWS, dealt_by_slice, home_bucket, key_count
-from headrace.kernel.partial import pack_columns, unpack_partial
+from headrace.kernel.low import dealt_by_slice, home_bucket, key_count, make_reducer
+from headrace.kernel.partial import pack_pieces, unpack_partial
 from headrace.kernel.reduce import Reducer
 from headrace.plan.plan import Answer, Plan, Slices
 from headrace.query import Window
@@ -26,7 +26,7 @@ class HighLevel:
     def __init__(self, plan: Plan, bucket: int, buckets: int) -> None:
         self._plan = plan
         self._reducers = {
-            root: Reducer(key_count(plan.nodes[root]), [state.op for state in plan.nodes[root].states])
+            root: make_reducer(plan.nodes[root])
             for root in plan.roots
             if dealt_by_slice(plan, root) or home_bucket(root, buckets) == bucket
         }
@@ -55,10 +55,8 @@ class HighLevel:
         for number, answer in enumerate(self._plan.answers):
             if answer.node == index:
                 columns, rows = finish(self._plan, answer, reducer)
-                for low in range(0, rows, BLOB_ROWS):
-                    piece = [column.slice(low, BLOB_ROWS) for column in columns]
-                    size = min(BLOB_ROWS, rows - low)
-                    yield number, size, pack_columns(piece, size)
+                for size, blob in pack_pieces(columns, rows):
+                    yield number, size, blob
 
 
 def finish(plan: Plan, answer: Answer, reducer: Reducer) -> tuple[list[pa.Array], int]:

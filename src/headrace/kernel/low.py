@@ -19,10 +19,6 @@ from headrace.query import Expression
 Columns = Mapping[Expression, pa.Array]
 
 
-BLOB_ROWS = 1 << 18
-"""Rows that travel together: a value of Spark's must stay far below 2 GiB."""
-
-
 class LowLevel:
     """One pass over the records of a task: each batch goes to every root of the plan."""
 
@@ -30,10 +26,7 @@ class LowLevel:
         self._plan = plan
         self._inputs = tuple(inputs)
         share = budget // max(1, len(plan.roots))
-        self._reducers = {
-            root: Reducer(key_count(plan.nodes[root]), [state.op for state in plan.nodes[root].states], share)
-            for root in plan.roots
-        }
+        self._reducers = {root: make_reducer(plan.nodes[root], share) for root in plan.roots}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in a batch whose columns are the plan's inputs, in their order."""
@@ -50,16 +43,19 @@ class LowLevel:
             reducer.flush()
             for keys, slots in reducer.partials:
                 for bucket, part_keys, part_slots in _deal(self._plan, root, keys, slots, buckets):
-                    rows = len(part_slots[0] if part_slots else part_keys[0])
-                    for low in range(0, rows, BLOB_ROWS):
-                        piece = [key.slice(low, BLOB_ROWS) for key in part_keys]
-                        yield bucket, root, pack_partial(piece, [s[low : low + BLOB_ROWS] for s in part_slots])
+                    for blob in pack_partial(part_keys, part_slots):
+                        yield bucket, root, blob
             reducer.partials.clear()
 
 
 def key_count(node: Node) -> int:
     """The key columns of a node's rows: the slice, where there are slices, and the keys."""
     return len(node.keys) + (node.slices is not None)
+
+
+def make_reducer(node: Node, budget: int | None = None) -> Reducer:
+    """An empty reducer for the rows of a node."""
+    return Reducer(key_count(node), [state.op for state in node.states], budget)
 
 
 def home_bucket(root: int, buckets: int) -> int:

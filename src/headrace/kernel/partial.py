@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
+
+BLOB_ROWS = 1 << 18
+"""Rows that travel together: a value of Spark's must stay far below 2 GiB."""
 
 
 def pack_columns(columns: Sequence[pa.Array], rows: int) -> bytes:
@@ -20,6 +23,13 @@ def pack_columns(columns: Sequence[pa.Array], rows: int) -> bytes:
     return bytes(sink.getvalue())
 
 
+def pack_pieces(columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, bytes]]:
+    """Columns as bytes in pieces that can travel, each with its number of rows."""
+    for low in range(0, rows, BLOB_ROWS):
+        size = min(BLOB_ROWS, rows - low)
+        yield size, pack_columns([column.slice(low, size) for column in columns], size)
+
+
 def unpack_columns(blob: bytes) -> tuple[list[pa.Array], int]:
     """The columns of bytes, and the number of rows."""
     with pa.ipc.open_stream(blob) as reader:
@@ -27,9 +37,11 @@ def unpack_columns(blob: bytes) -> tuple[list[pa.Array], int]:
     return batch.columns[:-1], batch.num_rows
 
 
-def pack_partial(keys: Sequence[pa.Array], slots: Sequence[Words]) -> bytes:
-    """A partial as bytes: key values, then state slots."""
-    return pack_columns([*keys, *(pa.array(slot) for slot in slots)], len(slots[0]) if slots else len(keys[0]))
+def pack_partial(keys: Sequence[pa.Array], slots: Sequence[Words]) -> Iterator[bytes]:
+    """A partial as bytes, in pieces: key values, then state slots."""
+    columns = [*keys, *(pa.array(slot) for slot in slots)]
+    for _, blob in pack_pieces(columns, len(columns[0])):
+        yield blob
 
 
 def unpack_partial(blob: bytes, keys: int) -> tuple[list[pa.Array], list[Words], int]:

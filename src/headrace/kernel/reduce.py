@@ -58,11 +58,8 @@ class Reducer:
 
     def key_columns(self) -> list[pa.Array]:
         """The key columns, decoded."""
-        return [coder.decode(self.codes(index)) for index, coder in enumerate(self._coders)]
-
-    def codes(self, key: int) -> Words:
-        """The codes of one key column."""
-        return self._layout.unpack(self._table.rows, key)
+        rows = self._table.rows
+        return [coder.decode(self._layout.unpack(rows, index)) for index, coder in enumerate(self._coders)]
 
     def slots(self) -> list[Words]:
         """The state slots, one array each."""

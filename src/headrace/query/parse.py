@@ -101,7 +101,7 @@ class _Parse:
         grouping = list(self._grouping(select))
         try:
             window = self._window(grouping)
-            stray = self._stray_window(select, window)
+            stray = self._stray_window(select, grouping, window)
         except UnreadWindow:
             reason = "a window() with arguments that are no plain constants"
             return self._unshareable((Obstacle(reason, self.source.problem(reason)),))
@@ -178,9 +178,11 @@ class _Parse:
             raise WindowFault("Spark allows one window() per query", calls[1])
         return windows[0] if windows else None
 
-    def _stray_window(self, select: exp.Select, window: Window | None) -> Obstacle | None:
+    def _stray_window(
+        self, select: exp.Select, grouping: list[exp.Expr], window: Window | None
+    ) -> Obstacle | None:
         """A window() that is not, as it stands, the one that the query groups by."""
-        grouped = {id(call) for call in map(find_window, self._grouping(select)) if call is not None}
+        grouped = {id(call) for call in map(find_window, grouping) if call is not None}
         for call in select.find_all(exp.Anonymous):
             if not is_window_call(call) or id(call) in grouped:
                 continue
