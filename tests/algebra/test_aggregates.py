@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from headrace.algebra.lift import lift
 from headrace.algebra.lower import Overflow, lower
-from headrace.algebra.states import NoState, Recipe, State, make_recipe
+from headrace.algebra.states import Fact, NoState, Recipe, State, make_recipe
 from headrace.kernel.table import Table
 from headrace.query import Aggregate, parse_query
 from tests.harness.compare import compare
@@ -117,7 +117,7 @@ def recipe_of(call: str) -> Recipe:
     named = [
         TABLE.schema.field(a.canonical).type for a in aggregate.arguments if a.canonical in TABLE.column_names
     ]
-    return make_recipe(aggregate, named)
+    return make_recipe(aggregate, [Fact(kind) for kind in named])
 
 
 def condition_of(state: State, table: pa.Table) -> Any:
@@ -190,11 +190,11 @@ def test_what_has_no_state(call: str) -> None:
     aggregate = aggregate_of(call)
     kinds = {"int": pa.int32(), "day": pa.date32(), "name": pa.string()}
     with pytest.raises(NoState):
-        make_recipe(aggregate, [kinds[argument.sql] for argument in aggregate.arguments])
+        make_recipe(aggregate, [Fact(kinds[argument.sql]) for argument in aggregate.arguments])
 
 
 def totals(call: str, kind: pa.DataType, values: list[Any]) -> Any:
-    recipe = make_recipe(aggregate_of(call), [kind])
+    recipe = make_recipe(aggregate_of(call), [Fact(kind)])
     table = Table(1, tuple(state.op for state in recipe.states))
     array = pa.array(values, kind)
     slots = [np.zeros(len(values), dtype=np.int64)]

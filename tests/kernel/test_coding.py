@@ -20,6 +20,7 @@ from headrace.kernel.coding import (
     UnknownType,
     make_coder,
 )
+from headrace.kernel.matrix import unpack
 from tests.algebra.test_words import KINDS, key
 
 ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
@@ -106,8 +107,9 @@ def test_packed_codes_come_back(bits: list[int], data: st.DataObject) -> None:
     ]
     packed = np.full((rows, layout.words + 1), -1, dtype=np.int64)
     layout.pack(columns, packed)
-    for index, column in enumerate(columns):
-        assert layout.unpack(packed, index).tolist() == column.tolist()
+    out = np.empty((len(bits), rows), dtype=np.int64)
+    unpack(packed, layout.fields(range(len(bits))), np.empty(0, dtype=np.int64), out)
+    assert out.tolist() == [column.tolist() for column in columns]
     assert (packed[:, -1] == -1).all()
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op
 from headrace.kernel.reduce import Reducer
+from headrace.kernel.rows import Rows
 
 KEYS = st.tuples(
     st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3),
@@ -31,55 +32,68 @@ def add(reducer: Reducer, rows: list[Any]) -> None:
     reducer.add(columns(rows), [np.ones(len(rows), dtype=np.int64), values], len(rows))
 
 
-def merge(reducer: Reducer) -> Reducer:
+def columns_of(rows: Rows) -> tuple[list[pa.Array], list[Any]]:
+    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
+    return keys, [slot for slots in states for slot in slots]
+
+
+def merge(parts: list[Rows]) -> Rows:
     """What the high level does with the partials of a low level."""
-    reducer.flush()
-    whole = Reducer(len(KINDS), reducer.ops)
-    for keys, slots in reducer.partials:
-        whole.add(keys, slots, len(slots[0]))
-    return whole
+    whole = Reducer(len(KINDS), [Op.ADD, Op.MAX])
+    for part in parts:
+        keys, slots = columns_of(part)
+        whole.add(keys, slots, len(part))
+    return whole.rows
 
 
-def groups(reducer: Reducer) -> dict[Any, tuple[int, ...]]:
-    assert not reducer.partials
-    found = zip(*(key.to_pylist() for key in reducer.key_columns()), strict=True)
-    slots = zip(*(slot.tolist() for slot in reducer.slots()), strict=True)
-    return dict(zip(found, slots, strict=True)) if len(reducer) else {}
+def groups(rows: Rows) -> dict[Any, tuple[int, ...]]:
+    keys, slots = columns_of(rows)
+    found = zip(*(key.to_pylist() for key in keys), strict=True)
+    return dict(zip(found, zip(*(slot.tolist() for slot in slots), strict=True), strict=True)) if len(rows) else {}
 
 
-@given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([None, 1, 200_000]))
-def test_pieces_and_budgets(pieces: list[list[Any]], budget: int | None) -> None:
-    low = Reducer(len(KINDS), [Op.ADD, Op.MAX], budget)
+@given(st.lists(ROWS, min_size=1, max_size=4), st.booleans())
+def test_pieces(pieces: list[list[Any]], leave_early: bool) -> None:
+    low, left = Reducer(len(KINDS), [Op.ADD, Op.MAX]), []
     for piece in pieces:
         add(low, piece)
+        if leave_early:
+            left.append(low.take())
     counts: Counter[Any] = Counter()
     most: dict[Any, int] = defaultdict(lambda: -(2**63))
     for key, value in (row for piece in pieces for row in piece):
         counts[key] += 1
         most[key] = max(most[key], value)
-    assert groups(merge(merge(low))) == {key: (counts[key], most[key]) for key in counts}
+    assert groups(merge([merge([*left, low.take()])])) == {key: (counts[key], most[key]) for key in counts}
 
 
 @given(ROWS)
 def test_a_child_has_the_sums_of_its_parent(rows: list[Any]) -> None:
     parent = Reducer(len(KINDS), [Op.ADD, Op.MAX])
     add(parent, rows)
-    child = parent.child([1], [0])
+    child, into = parent.rows.reduce([1], [0])
     assert groups(child) == {(key,): (n,) for key, n in Counter(key[1] for key, _ in rows).items()}
-    nothing = parent.child([], [0])
-    assert [slot.tolist() for slot in nothing.slots()] == ([[len(rows)]] if rows else [[]])
+    if rows:
+        names, _ = columns_of(child)
+        parents, _ = columns_of(parent.rows)
+        assert names[0].take(pa.array(into)).to_pylist() == parents[1].to_pylist()
+    nothing, _ = parent.rows.reduce([], [0])
+    assert columns_of(nothing)[1][0].tolist() == ([len(rows)] if rows else [])
 
 
-def test_a_budget_lets_partials_leave() -> None:
-    reducer = Reducer(1, [Op.ADD], budget=1)
-    for _ in range(3):
-        reducer.add([pa.array([1, 2])], [np.ones(2, dtype=np.int64)], 2)
-    assert len(reducer.partials) == 3
+def test_what_leaves_can_come_back() -> None:
+    reducer = Reducer(1, [Op.ADD])
+    reducer.add([pa.array([1, 2, 3])], [np.ones(3, dtype=np.int64)], 3)
+    rows = reducer.take()
     assert len(reducer) == 0
+    reducer.put_back(rows.where(np.array([True, False, True])))
+    reducer.add([pa.array([3])], [np.ones(1, dtype=np.int64)], 1)
+    assert groups(reducer.rows) == {(1,): (1,), (3,): (2,)}
 
 
 def test_no_keys() -> None:
     reducer = Reducer(0, [Op.ADD])
     reducer.add([], [np.arange(5, dtype=np.int64)], 5)
-    assert reducer.key_columns() == []
-    assert reducer.slots()[0].tolist() == [10]
+    keys, slots = columns_of(reducer.rows)
+    assert keys == []
+    assert slots[0].tolist() == [10]

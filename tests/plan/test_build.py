@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 
 from headrace import Workload
+from headrace.algebra.states import Fact
 from headrace.plan.build import make_plan
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 
-TYPES = {
-    Expression.parse(name): kind
+FACTS = {
+    Expression.parse(name): Fact(kind)
     for name, kind in {
         "ts": pa.timestamp("us", "UTC"),
         "src": pa.string(),
@@ -27,7 +28,7 @@ TYPES = {
 
 
 def plan_of(**queries: str) -> Plan:
-    return make_plan(Workload(queries).values(), TYPES)
+    return make_plan(Workload(queries).values(), FACTS)
 
 
 def test_queries_of_one_window_share_a_phantom() -> None:
@@ -38,7 +39,7 @@ def test_queries_of_one_window_share_a_phantom() -> None:
     )
     assert plan.explain() == (
         "3 queries from 1 passes over the records\n"
-        "- (src, dst) per 5 minutes: phantom [low level, 3 states]\n"
+        "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by slice and src]\n"
         "  - (src) per 5 minutes: by_src [high level, 3 states]\n"
         "    - (no keys) per 5 minutes: total [high level, 1 states]\n"
         "  - (dst) per 5 minutes: by_dst [high level, 3 states]"
@@ -53,9 +54,9 @@ def test_filters_and_windows_have_branches_of_their_own() -> None:
     )
     assert plan.explain() == (
         "3 queries from 3 passes over the records\n"
-        "- (src) where port = 443: web [low level, 1 states]\n"
-        "- (src): all [low level, 1 states]\n"
-        "- (src) per 5 minutes: sliding [low level, 1 states]"
+        "- (src) where port = 443: web [low level, 1 states, dealt by src]\n"
+        "- (src): all [low level, 1 states, dealt by src]\n"
+        "- (src) per 5 minutes: sliding [low level, 1 states, dealt by src]"
     )
     slices = plan.nodes[2].slices
     assert slices is not None

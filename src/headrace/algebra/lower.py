@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.lift import HAS_VALUE
 from headrace.algebra.ops import Words
-from headrace.algebra.states import Recipe
+from headrace.algebra.states import MOST_RECORDS, Recipe
 from headrace.algebra.words import Valid, decimals, from_words
 
 Floats = npt.NDArray[np.float64]
@@ -41,15 +41,25 @@ def _float_average(slots: Slots, _: pa.DataType) -> pa.Array:
     return _with_nulls((total.view(np.float64) + lost.view(np.float64)) / np.maximum(count, 1), count > 0)
 
 
+def _total(slots: Slots) -> tuple[Words, Words, Words]:
+    """Low and high word of sums, and the counts; a sum of one word has none of the second."""
+    if len(slots) == 3:
+        return slots[0], slots[1], slots[2]
+    total, count = slots
+    if (count >= MOST_RECORDS).any():
+        raise Overflow(f"the sum of more than {MOST_RECORDS} records in a group")
+    return total, total >> 63, count
+
+
 def _integer_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
-    low, high, count = slots
+    low, high, count = _total(slots)
     if (high != low >> 63).any():
         raise Overflow("the sum of integers exceeds 64 bits")
     return from_words(low, count > 0, kind)
 
 
 def _integer_average(slots: Slots, _: pa.DataType) -> pa.Array:
-    low, high, count = slots
+    low, high, count = _total(slots)
     return _with_nulls(_as_floats(low, high) / np.maximum(count, 1), count > 0)
 
 
@@ -61,14 +71,14 @@ def _as_floats(low: Words, high: Words) -> Floats:
 
 
 def _decimal_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
-    low, high, count = slots
+    low, high, count = _total(slots)
     # 18 digits and ten more for the number of records: 64 bits of records cannot exceed 128 bits.
     return _checked(low, high, count > 0, kind)
 
 
 def _decimal_average(slots: Slots, kind: pa.DataType) -> pa.Array:
     """Spark divides with four more digits and rounds half away from zero."""
-    low, high, count = slots
+    low, high, count = _total(slots)
     values = []
     for part, rest, number in zip(low.tolist(), high.tolist(), count.tolist(), strict=True):
         if number == 0:

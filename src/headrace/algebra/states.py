@@ -12,7 +12,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from headrace.algebra.ops import Op, slot_count
+from headrace.algebra.ops import INT_MAX, Op, slot_count
 from headrace.algebra.words import fits_word
 from headrace.query import Aggregate, Expression
 
@@ -26,6 +26,8 @@ class Lift(Enum):
     """The value as a word that orders as the value does."""
     BITS = "bits"
     """The integer itself, for bit operations."""
+    WHOLE = "whole"
+    """The integer or unscaled decimal."""
     WIDE = "wide"
     """The integer or unscaled decimal, in 128 bits."""
     FLOAT = "float"
@@ -70,37 +72,64 @@ class NoState(Exception):
     """An aggregate, or one over such a type, for which there is no state: plain Spark computes it."""
 
 
-Types = Sequence[pa.DataType]
-Make = Callable[[Aggregate, Types], Recipe]
+MOST_RECORDS = 2**31
+"""Sums of one word hold the values of so many records; `lower` sees to it that there are no more."""
 
 
-def make_recipe(aggregate: Aggregate, types: Types) -> Recipe:
-    """How to compute an aggregate whose arguments have these types; raises `NoState`."""
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of an expression's values: their type, how large they get, and whether one may be null."""
+
+    type: pa.DataType
+    most: int | None = None
+    """No integer (or unscaled decimal) is farther from 0; None where that is not known."""
+    nullable: bool = True
+    records: int = MOST_RECORDS
+    """There are no more values than this."""
+
+    @property
+    def reach(self) -> int:
+        """The largest distance from 0 that a value can have."""
+        if self.most is not None:
+            return self.most
+        if pa.types.is_decimal(self.type):
+            return int(10**self.type.precision)
+        return int(2 ** (self.type.bit_width - 1))
+
+
+Facts = Sequence[Fact]
+Make = Callable[[Aggregate, Facts], Recipe]
+
+
+def make_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
+    """How to compute an aggregate of whose arguments this is known; raises `NoState`."""
     make = _RECIPES.get(aggregate.function.name)
     if make is None or aggregate.within or aggregate.ignore_nulls:
         raise NoState(f"{aggregate.sql}: no state is known for it")
     if aggregate.distinct and aggregate.function.name not in _BLIND_TO_REPEATS:
         raise NoState(f"{aggregate.sql}: DISTINCT needs a finer node")
-    return make(aggregate, types)
+    return make(aggregate, facts)
 
 
-def _count(aggregate: Aggregate, arguments: tuple[Expression, ...]) -> State:
-    return State(Op.ADD, Lift.ONE, arguments, aggregate.filter)
+def _count(aggregate: Aggregate, facts: Facts) -> State:
+    """How many records have all arguments; one that is never null need not be looked at."""
+    nullable = [a for a, fact in zip(aggregate.arguments, facts, strict=True) if fact.nullable]
+    return State(Op.ADD, Lift.ONE, tuple(nullable), aggregate.filter)
 
 
 def _state(aggregate: Aggregate, op: Op, lift: Lift) -> State:
     return State(op, lift, aggregate.arguments, aggregate.filter)
 
 
-def _count_recipe(aggregate: Aggregate, _: Types) -> Recipe:
+def _count_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
     rows = aggregate.arguments == (Expression.parse("*"),)
     # A constant is never null, so count(1) is count(*).
     constant = all(argument.canonical.isdecimal() for argument in aggregate.arguments)
-    arguments = () if rows or constant else aggregate.arguments
-    return Recipe((_count(aggregate, arguments),), "count", pa.int64())
+    state = State(Op.ADD, Lift.ONE, (), aggregate.filter) if rows or constant else _count(aggregate, facts)
+    return Recipe((state,), "count", pa.int64())
 
 
-def _count_if_recipe(aggregate: Aggregate, _: Types) -> Recipe:
+def _count_if_recipe(aggregate: Aggregate, _: Facts) -> Recipe:
     (condition,) = aggregate.arguments
     if aggregate.filter is not None:
         condition = Expression.parse(f"({condition.sql}) AND ({aggregate.filter.sql})")
@@ -110,78 +139,79 @@ def _count_if_recipe(aggregate: Aggregate, _: Types) -> Recipe:
 def _total_recipe(answer: str) -> Make:
     """Sum or average: the same states, with Spark's type for each."""
 
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        (kind,) = types
-        count = _count(aggregate, aggregate.arguments)
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        (fact,) = facts
+        kind, count = fact.type, _count(aggregate, facts)
         if pa.types.is_floating(kind):
             return Recipe((_state(aggregate, Op.FLOAT_ADD, Lift.FLOAT), count), f"float_{answer}", pa.float64())
-        wide = _state(aggregate, Op.WIDE_ADD, Lift.WIDE)
+        if not (pa.types.is_integer(kind) or (pa.types.is_decimal128(kind) and fits_word(kind))):
+            raise NoState(f"{aggregate.sql}: no {answer} is known for {kind}")
+        narrow = fact.reach * fact.records <= INT_MAX
+        total = _state(aggregate, *((Op.ADD, Lift.WHOLE) if narrow else (Op.WIDE_ADD, Lift.WIDE)))
         if pa.types.is_integer(kind):
-            return Recipe((wide, count), f"integer_{answer}", pa.int64() if answer == "sum" else pa.float64())
-        if pa.types.is_decimal128(kind) and fits_word(kind):
-            more = (10, 0) if answer == "sum" else (4, 4)
-            return Recipe(
-                (wide, count), f"decimal_{answer}", pa.decimal128(kind.precision + more[0], kind.scale + more[1])
-            )
-        raise NoState(f"{aggregate.sql}: no {answer} is known for {kind}")
+            return Recipe((total, count), f"integer_{answer}", pa.int64() if answer == "sum" else pa.float64())
+        more = (10, 0) if answer == "sum" else (4, 4)
+        decimal = pa.decimal128(kind.precision + more[0], kind.scale + more[1])
+        return Recipe((total, count), f"decimal_{answer}", decimal)
 
     return make
 
 
 def _extreme_recipe(op: Op) -> Make:
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        (kind,) = types
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        kind = facts[0].type
         if not fits_word(kind):
             raise NoState(f"{aggregate.sql}: no word for {kind}")
-        return Recipe((_state(aggregate, op, Lift.WORD), _count(aggregate, aggregate.arguments)), "extreme", kind)
+        return Recipe((_state(aggregate, op, Lift.WORD), _count(aggregate, facts)), "extreme", kind)
 
     return make
 
 
 def _bits_recipe(op: Op) -> Make:
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        (kind,) = types
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        kind = facts[0].type
         if not pa.types.is_integer(kind):
             raise NoState(f"{aggregate.sql}: {kind} is no integer")
-        return Recipe((_state(aggregate, op, Lift.BITS), _count(aggregate, aggregate.arguments)), "bits", kind)
+        return Recipe((_state(aggregate, op, Lift.BITS), _count(aggregate, facts)), "bits", kind)
 
     return make
 
 
-def _numeric(aggregate: Aggregate, types: Types) -> None:
-    for kind in types:
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise NoState(f"{aggregate.sql}: Spark would cast {kind} first")
+def _numeric(aggregate: Aggregate, facts: Facts) -> None:
+    for fact in facts:
+        if not (pa.types.is_integer(fact.type) or pa.types.is_floating(fact.type)):
+            raise NoState(f"{aggregate.sql}: Spark would cast {fact.type} first")
 
 
 def _moments_recipe(lower: str) -> Make:
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        _numeric(aggregate, types)
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        _numeric(aggregate, facts)
         return Recipe((_state(aggregate, Op.MOMENTS, Lift.MOMENTS),), lower, pa.float64())
 
     return make
 
 
 def _comoments_recipe(lower: str) -> Make:
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        _numeric(aggregate, types)
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        _numeric(aggregate, facts)
         return Recipe((_state(aggregate, Op.COMOMENTS, Lift.COMOMENTS),), lower, pa.float64())
 
     return make
 
 
-def _take_recipe(aggregate: Aggregate, types: Types) -> Recipe:
-    kind = types[0]
-    if len(types) != 1 or not fits_word(kind):
+def _take_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
+    kind = facts[0].type
+    if len(facts) != 1 or not fits_word(kind):
         raise NoState(f"{aggregate.sql}: no word for {kind}")
     return Recipe((_state(aggregate, Op.TAKE, Lift.VALUE),), "taken", kind)
 
 
 def _take_by_recipe(op: Op) -> Make:
-    def make(aggregate: Aggregate, types: Types) -> Recipe:
-        if not all(map(fits_word, types)):
-            raise NoState(f"{aggregate.sql}: no word for one of {', '.join(map(str, types))}")
-        return Recipe((_state(aggregate, op, Lift.ORDERED_VALUE),), "taken_by_order", types[0])
+    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
+        kinds = [fact.type for fact in facts]
+        if not all(map(fits_word, kinds)):
+            raise NoState(f"{aggregate.sql}: no word for one of {', '.join(map(str, kinds))}")
+        return Recipe((_state(aggregate, op, Lift.ORDERED_VALUE),), "taken_by_order", kinds[0])
 
     return make
 

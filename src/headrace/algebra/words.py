@@ -68,10 +68,10 @@ def from_words(words: Words, valid: Valid | None, kind: pa.DataType) -> pa.Array
     if pa.types.is_boolean(kind):
         return pa.array(words != 0, pa.bool_(), mask=mask)
     if pa.types.is_date32(kind):
-        return pa.array(words.astype(np.int32), pa.int32(), mask=mask).cast(kind)
+        return pa.array(words.astype(np.int32), pa.int32(), mask=mask).view(kind)
     if pa.types.is_timestamp(kind):
         return pa.array(words, pa.int64(), mask=mask).view(kind)
-    return pa.array(words, pa.int64(), mask=mask).cast(kind)
+    return pa.array(words.astype(kind.to_pandas_dtype(), copy=False), kind, mask=mask)
 
 
 def order_floats(values: npt.NDArray[np.float64]) -> Words:

@@ -7,11 +7,13 @@ a column outgrows the bits that it was given, `encode` raises `Outgrown`: the ca
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,6 +51,9 @@ class Coder(Protocol):
     def decode(self, codes: Words) -> pa.Array:
         """The values of codes."""
 
+    def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
+        """Numbers that depend on the values only, so that all coders agree; for dealing rows out."""
+
 
 class RangeCoder:
     """Fixed-width values by their distance from the least one."""
@@ -64,14 +69,20 @@ class RangeCoder:
         low, high = _extent(words if valid is None else words[valid], self._least)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
-        codes = words - np.int64(self._least) + 1
+        codes = words - wrapped(self._least - 1)
         return codes if valid is None else np.where(valid, codes, 0)
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
         valid = codes != 0
-        words = np.where(valid, codes - 1 + np.int64(self._least), 0)
-        return from_words(words, None if valid.all() else valid, self.kind)
+        return from_words(self._words(codes), None if valid.all() else valid, self.kind)
+
+    def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
+        """See `Coder`."""
+        return np.where(codes == 0, np.uint64(0), mix_words(self._words(codes)))
+
+    def _words(self, codes: Words) -> Words:
+        return codes + wrapped(self._least - 1)
 
 
 class HashCoder:
@@ -98,8 +109,17 @@ class HashCoder:
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
         valid = codes != 0
-        values = np.concatenate([np.zeros(1, dtype=np.int64), self._numbers.rows[:, 0]])
-        return from_words(values[codes], None if valid.all() else valid, self.kind)
+        return from_words(self._words()[codes], None if valid.all() else valid, self.kind)
+
+    def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
+        """See `Coder`."""
+        by_code = mix_words(self._words())
+        by_code[0] = 0
+        return by_code[codes]
+
+    def _words(self) -> Words:
+        """The words by code; that of null is 0."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), self._numbers.rows[:, 0]])
 
 
 class TextCoder:
@@ -127,8 +147,13 @@ class TextCoder:
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
-        indices = pa.array(codes - 1, pa.int64(), mask=codes == 0)
-        return self._values.take(indices)
+        nulls = codes == 0
+        return self._values.take(pa.array(codes - 1, pa.int64(), mask=nulls if nulls.any() else None))
+
+    def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
+        """See `Coder`."""
+        crcs = [zlib.crc32(value) for value in self._values.cast(pa.large_binary()).to_pylist()]
+        return np.array([0, *crcs], dtype=np.uint64)[codes]
 
 
 def make_coder(sample: pa.Array) -> Coder:
@@ -149,6 +174,12 @@ def make_coder(sample: pa.Array) -> Coder:
     return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
 
 
+def mix_words(words: Words) -> npt.NDArray[np.uint64]:
+    """Words as numbers whose every bit depends on every bit of the word."""
+    mixed = words.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
 def _extent(words: Words, default: int) -> tuple[int, int]:
     """The least and the greatest word; the default for both where there is none."""
     return (int(words.min()), int(words.max())) if len(words) else (default, default)
@@ -160,8 +191,9 @@ def _bits_for(values: int) -> int:
 
 
 def wrapped(bits: int) -> int:
-    """The int64 that has the same bits as an unsigned 64-bit number."""
-    return bits - (1 << WORD_BITS) if bits >> (WORD_BITS - 1) else bits
+    """The int64 that has the same low 64 bits as a number."""
+    low = bits & ((1 << WORD_BITS) - 1)
+    return low - (1 << WORD_BITS) if low >> (WORD_BITS - 1) else low
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +241,8 @@ class Layout:
         fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
         return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
 
-    def unpack(self, rows: Words, column: int) -> Words:
-        """The codes of one column, from rows that begin with key words."""
-        place = self.places[column]
-        shifted = rows[:, place.word].view(np.uint64) >> np.uint64(place.shift)
-        return (shifted & np.uint64((1 << place.bits) - 1)).view(np.int64)
+    def fields(self, columns: Sequence[int]) -> Words:
+        """For `matrix.unpack`: where the codes of some columns are."""
+        places = [self.places[column] for column in columns]
+        fields = [(place.word, place.shift, wrapped((1 << place.bits) - 1), 0) for place in places]
+        return np.array(fields, dtype=np.int64).reshape(len(columns), 4)

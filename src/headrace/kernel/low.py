@@ -1,8 +1,14 @@
-"""The low level: records to partials of the plan's roots, inside the worker that reads them."""
+"""The low level: records to partials of the plan's roots, inside the worker that reads them.
+
+A task that reads a stretch of time of its own has all records of the slices in it. It makes their answers at once:
+such rows need not travel.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,41 +17,148 @@ import pyarrow.compute as pc
 from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid, to_words
-from headrace.kernel.partial import pack_partial
+from headrace.kernel.cascade import Cascade, Measures
+from headrace.kernel.piece import Piece, send
 from headrace.kernel.reduce import Reducer
+from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
 from headrace.query import Expression
 
 Columns = Mapping[Expression, pa.Array]
 
+_TABLE_SHARE = 4
+"""One part in so many of a worker's memory is for the tables of roots; the rest is for what is made of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The time whose records a task has all of, and no other task any of: [start, end), None for open ends."""
+
+    time: Expression
+    start_us: int | None
+    end_us: int | None
+
 
 class LowLevel:
     """One pass over the records of a task: each batch goes to every root of the plan."""
 
-    def __init__(self, plan: Plan, inputs: Sequence[Expression], budget: int) -> None:
+    def __init__(
+        self, plan: Plan, inputs: Sequence[Expression], budget: int, buckets: int, own: Stretch | None = None
+    ) -> None:
+        self.measures = Measures()
         self._plan = plan
         self._inputs = tuple(inputs)
-        share = budget // max(1, len(plan.roots))
-        self._reducers = {root: make_reducer(plan.nodes[root], share) for root in plan.roots}
+        self._buckets = buckets
+        share = budget // _TABLE_SHARE // max(1, len(plan.roots))
+        self._roots = [_Root(plan, root, share, own, self.measures, buckets) for root in plan.roots]
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take in a batch whose columns are the plan's inputs, in their order."""
+    def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
+        """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
         columns = dict(zip(self._inputs, batch.columns, strict=True))
-        for root, reducer in self._reducers.items():
-            node = self._plan.nodes[root]
-            chosen, rows = _select(node, columns, batch.num_rows)
-            if rows:
-                reducer.add(_keys(node, chosen), _slots(node, chosen, rows), rows)
+        for root in self._roots:
+            yield from root.add(columns, batch.num_rows)
 
-    def partials(self, buckets: int) -> Iterator[tuple[int, int, bytes]]:
-        """What has been reduced, as (bucket, root, bytes): equal groups of all tasks are in one bucket."""
-        for root, reducer in self._reducers.items():
-            reducer.flush()
-            for keys, slots in reducer.partials:
-                for bucket, part_keys, part_slots in _deal(self._plan, root, keys, slots, buckets):
-                    for blob in pack_partial(part_keys, part_slots):
-                        yield bucket, root, blob
-            reducer.partials.clear()
+    def close(self, until_us: int) -> Iterator[Piece]:
+        """No record to come is earlier: slices that have ended are answered."""
+        for root in self._roots:
+            yield from root.close(until_us)
+
+    def finish(self) -> Iterator[Piece]:
+        """All records have been seen."""
+        for root in self._roots:
+            yield from root.finish()
+
+
+class _Root:
+    """A root's table in one task."""
+
+    def __init__(
+        self, plan: Plan, root: int, budget: int, own: Stretch | None, measures: Measures, buckets: int
+    ) -> None:
+        self._index = root
+        self._node = plan.nodes[root]
+        self._deal = plan.deal_of(root)
+        self._budget = budget
+        self._reducer = make_reducer(self._node)
+        self._measure = measures.node(root)
+        self._cascade = Cascade(plan, buckets, self._deal.without_key, measures)
+        self._first, self._end = _whole_slices(self._node.slices, own) if self._deal.by_slice else (0, 0)
+        self._closed = self._first
+        self._left: set[int] = set()
+        """Slices some of whose rows have left already: their answers are made where these went."""
+
+    def add(self, columns: Columns, count: int) -> Iterator[Piece]:
+        begin = time.perf_counter()
+        chosen, rows = _select(self._node, columns, count)
+        if rows:
+            self._reducer.add(_keys(self._node, chosen), _slots(self._node, chosen, rows), rows)
+        self._measure.add(count, 0, 0, time.perf_counter() - begin)
+        if self._reducer.bytes > self._budget:
+            yield from self._leave(self._take())
+
+    def close(self, until_us: int) -> Iterator[Piece]:
+        slices = self._node.slices
+        if slices is None or self._first >= self._end:
+            return
+        closed = min((until_us - slices.offset_us) // slices.size_us, self._end)
+        if closed > self._closed:
+            self._closed = closed
+            rows = self._take()
+            yet_to_come = self._numbers(rows) >= closed
+            if yet_to_come.any():
+                self._reducer.put_back(rows.where(yet_to_come))
+                self._measure.rows_out -= len(self._reducer)
+                rows = rows.where(~yet_to_come)
+            yield from self._answer(rows)
+
+    def finish(self) -> Iterator[Piece]:
+        yield from self._answer(self._take())
+
+    def _take(self) -> Rows:
+        rows = self._reducer.take()
+        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
+        return rows
+
+    def _answer(self, rows: Rows) -> Iterator[Piece]:
+        """Rows of slices that are whole here down the tree, all others on their way."""
+        if self._first >= self._end or len(rows) == 0:
+            yield from send(self._node, self._index, rows, self._deal, self._buckets)
+            return
+        numbers = self._numbers(rows)
+        whole = (numbers >= self._first) & (numbers < self._end)
+        if self._left:
+            whole &= ~np.isin(numbers, list(self._left))
+        if not whole.all():
+            yield from send(self._node, self._index, rows.where(~whole), self._deal, self._buckets)
+            rows = rows.where(whole)
+        if len(rows):
+            yield from self._cascade.run(self._index, rows)
+
+    def _leave(self, rows: Rows) -> Iterator[Piece]:
+        if self._first < self._end:
+            self._left |= set(np.unique(self._numbers(rows)).tolist())
+        yield from send(self._node, self._index, rows, self._deal, self._buckets)
+
+    @property
+    def _buckets(self) -> int:
+        return self._cascade.buckets
+
+    @staticmethod
+    def _numbers(rows: Rows) -> Words:
+        (numbers,), _ = rows.columns([0], [])
+        return np.asarray(numbers)
+
+
+_FOREVER = 2**62
+
+
+def _whole_slices(slices: Slices | None, own: Stretch | None) -> tuple[int, int]:
+    """The first slice that lies inside a stretch of time, and the first one after that does not."""
+    if slices is None or own is None or slices.time != own.time:
+        return 0, 0
+    first = -_FOREVER if own.start_us is None else -((slices.offset_us - own.start_us) // slices.size_us)
+    end = _FOREVER if own.end_us is None else (own.end_us - slices.offset_us) // slices.size_us
+    return first, end
 
 
 def key_count(node: Node) -> int:
@@ -53,34 +166,9 @@ def key_count(node: Node) -> int:
     return len(node.keys) + (node.slices is not None)
 
 
-def make_reducer(node: Node, budget: int | None = None) -> Reducer:
+def make_reducer(node: Node) -> Reducer:
     """An empty reducer for the rows of a node."""
-    return Reducer(key_count(node), [state.op for state in node.states], budget)
-
-
-def home_bucket(root: int, buckets: int) -> int:
-    """The bucket of a root whose rows all have to meet."""
-    return root % buckets
-
-
-def dealt_by_slice(plan: Plan, root: int) -> bool:
-    """Whether rows of different slices never meet again: all windows below are slices."""
-    slices = plan.nodes[root].slices
-    below = [answer for answer in plan.answers if plan.nodes[answer.node].slices == slices]
-    windows = [answer.query.window for answer in below]
-    return slices is not None and all(w is not None and w.range_us == w.slide_us for w in windows)
-
-
-def _deal(
-    plan: Plan, root: int, keys: list[pa.Array], slots: list[Words], buckets: int
-) -> Iterator[tuple[int, list[pa.Array], list[Words]]]:
-    if not dealt_by_slice(plan, root):
-        yield home_bucket(root, buckets), keys, slots
-        return
-    bucket_of_row = np.asarray(keys[0]) % buckets
-    for bucket in np.unique(bucket_of_row).tolist():
-        rows = np.flatnonzero(bucket_of_row == bucket)
-        yield bucket, [key.take(pa.array(rows)) for key in keys], [slot[rows] for slot in slots]
+    return Reducer(key_count(node), [state.op for state in node.states])
 
 
 def _select(node: Node, columns: Columns, rows: int) -> tuple[Columns, int]:

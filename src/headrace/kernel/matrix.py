@@ -5,8 +5,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from headrace.algebra.ops import Words
-
 _BLOCK = 1 << 10
 """Rows whose cache lines are still there when the next column is copied."""
 
@@ -43,16 +41,19 @@ def move(rows, low, fields, words, columns, batch):  # type: ignore[no-untyped-d
 
 
 @numba.njit(nogil=True, cache=True)
-def _transpose(rows, first, out):  # type: ignore[no-untyped-def]
+def unpack(rows, fields, columns, out):  # type: ignore[no-untyped-def]
+    """Codes and slots of rows as columns, each contiguous.
+
+    Each of `fields` is (word, shift, mask, what to add to the code); `columns` are the slots that follow.
+    """
     for low in range(0, len(rows), _BLOCK):
         high = min(low + _BLOCK, len(rows))
-        for column in range(len(out)):
+        for f in range(len(fields)):
+            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
+            base = fields[f, 3]
             for i in range(low, high):
-                out[column, i] = rows[i, first + column]
-
-
-def columns_of(rows: Words, first: int) -> list[Words]:
-    """The columns of rows, from one on, each contiguous."""
-    out = np.empty((rows.shape[1] - first, len(rows)), dtype=np.int64)
-    _transpose(rows, first, out)
-    return list(out)
+                out[f, i] = np.int64((np.uint64(rows[i, word]) >> shift) & mask) + base
+        for c in range(len(columns)):
+            column = columns[c]
+            for i in range(low, high):
+                out[len(fields) + c, i] = rows[i, column]

@@ -1,4 +1,4 @@
-"""Partials, the only thing that travels between levels: rows of a node as bytes of Arrow's IPC format."""
+"""Partials as bytes: rows of a node in Arrow's IPC format, the only thing that travels between levels."""
 
 from __future__ import annotations
 
@@ -37,14 +37,22 @@ def unpack_columns(blob: bytes) -> tuple[list[pa.Array], int]:
     return batch.columns[:-1], batch.num_rows
 
 
-def pack_partial(keys: Sequence[pa.Array], slots: Sequence[Words]) -> Iterator[bytes]:
-    """A partial as bytes, in pieces: key values, then state slots."""
-    columns = [*keys, *(pa.array(slot) for slot in slots)]
-    for _, blob in pack_pieces(columns, len(columns[0])):
-        yield blob
+def pack_partial(keys: Sequence[pa.Array], slots: Sequence[Words]) -> Iterator[tuple[int, bytes]]:
+    """A partial as bytes, in pieces: key values, then state slots, each no wider than it has to be."""
+    columns = [*keys, *(_narrow(slot) for slot in slots)]
+    yield from pack_pieces(columns, len(columns[0]))
 
 
 def unpack_partial(blob: bytes, keys: int) -> tuple[list[pa.Array], list[Words], int]:
     """The key columns, the slots and the number of rows of a partial."""
     columns, rows = unpack_columns(blob)
-    return columns[:keys], [np.asarray(column) for column in columns[keys:]], rows
+    return columns[:keys], [np.asarray(column).astype(np.int64, copy=False) for column in columns[keys:]], rows
+
+
+def _narrow(slot: Words) -> pa.Array:
+    """Most counts and sums are small: the narrowest integers that hold them."""
+    low, high = (int(slot.min()), int(slot.max())) if len(slot) else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return pa.array(slot.astype(kind))
+    return pa.array(slot)

@@ -54,9 +54,10 @@ class Table:
         """Memory that the table holds."""
         return int(self._index.nbytes + self._rows.nbytes)
 
-    def add(self, batch: Words) -> Words:
+    def add(self, batch: Words, into: Words | None = None) -> Words:
         """Combine rows into the table; gives, for each of them, the number of the row that it went into."""
-        into = np.empty(len(batch), dtype=np.int64)
+        if into is None:
+            into = np.empty(len(batch), dtype=np.int64)
         done = 0
         while done < len(batch):
             done, self._count = _insert(

@@ -11,19 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from headrace.algebra.states import NoState, Recipe, State, make_recipe
+from headrace.algebra.states import Fact, NoState, Recipe, State, make_recipe
 from headrace.algebra.words import fits_word
-from headrace.plan.plan import Answer, Node, Plan, Slices
+from headrace.plan.plan import Answer, Deal, Node, Plan, Slices
 from headrace.query import Expression, Query, Window
 
-Types = Mapping[Expression, pa.DataType]
-"""The type of every expression over the stream, as Spark says."""
+Facts = Mapping[Expression, Fact]
+"""What is known of every expression over the stream; its type comes from Spark."""
 
 Branch = tuple[Expression | None, Slices | None]
 
 
-def make_plan(queries: Iterable[Query], types: Types) -> Plan:
-    """The plan of all queries that have states; the others are beside."""
+def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
+    """The plan of all queries that have states; the others are beside.
+
+    `span_us` is how long the records go on, where that is known, and `cores` how many tasks can run at a time.
+    """
     branches: dict[Branch, list[tuple[Query, tuple[Recipe, ...]]]] = {}
     beside = []
     for query in queries:
@@ -31,7 +34,7 @@ def make_plan(queries: Iterable[Query], types: Types) -> Plan:
             beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
             continue
         try:
-            recipes = _recipes(query, types)
+            recipes = _recipes(query, facts)
         except NoState as reason:
             beside.append((query.name, str(reason)))
             continue
@@ -39,20 +42,51 @@ def make_plan(queries: Iterable[Query], types: Types) -> Plan:
     nodes: list[Node] = []
     parents: list[int | None] = []
     answers: list[Answer] = []
+    deals: list[Deal | None] = []
     for branch, members in branches.items():
+        root = len(nodes)
         _grow_tree(branch, members, nodes, parents, answers)
-    return Plan(tuple(nodes), tuple(parents), tuple(answers), tuple(beside))
+        deals += [_deal(branch[1], members, nodes[root:], span_us, cores), *[None] * (len(nodes) - root - 1)]
+    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), tuple(beside))
 
 
-def _recipes(query: Query, types: Types) -> tuple[Recipe, ...]:
+_SLICES_PER_CORE = 2
+"""With so many slices for each core, dealing by slice alone keeps all of them busy."""
+
+
+def _deal(
+    slices: Slices | None,
+    members: Sequence[tuple[Query, tuple[Recipe, ...]]],
+    nodes: Sequence[Node],
+    span_us: int | None,
+    cores: int,
+) -> Deal:
+    """By slice, where windows are slices; where these are few or windows overlap, by the most common key."""
+    windows = [query.window for query, _ in members]
+    by_slice = slices is not None and all(w is not None and w.range_us == w.slide_us for w in windows)
+    if (
+        by_slice
+        and span_us is not None
+        and slices is not None
+        and span_us // slices.size_us >= _SLICES_PER_CORE * cores
+    ):
+        return Deal(by_slice)
+    votes = [key for node in nodes for key in node.keys]
+    return Deal(by_slice, max(dict.fromkeys(votes), key=votes.count, default=None))
+
+
+def _recipes(query: Query, facts: Facts) -> tuple[Recipe, ...]:
+    for expression in query.inputs:
+        if expression not in facts:
+            raise NoState(f"{expression.sql} is of a type that only Spark knows")
     for key in query.keys:
-        kind = types[key]
+        kind = facts[key].type
         if not (pa.types.is_string(kind) or pa.types.is_binary(kind) or fits_word(kind)):
             raise NoState(f"the key {key.sql} is {kind}")
-    if query.window is not None and not pa.types.is_timestamp(types[query.window.time]):
-        raise NoState(f"the time {query.window.time.sql} is {types[query.window.time]}")
+    if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
+        raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
     return tuple(
-        make_recipe(aggregate, [types[argument] for argument in aggregate.arguments if argument.sql != "*"])
+        make_recipe(aggregate, [facts[argument] for argument in aggregate.arguments if argument.sql != "*"])
         for aggregate in query.aggregates
     )
 

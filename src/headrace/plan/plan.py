@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,23 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Which rows of a root go to one bucket: those of an equal slice, of an equal key, of both; or all of them."""
+
+    by_slice: bool = False
+    key: Expression | None = None
+
+    @property
+    def without_key(self) -> Deal:
+        """The same, where all values of the key meet."""
+        return Deal(self.by_slice)
+
+    def __str__(self) -> str:
+        parts = [*(["slice"] if self.by_slice else []), *([self.key.sql] if self.key else [])]
+        return " and ".join(parts) if parts else "nothing"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A query's place in the plan: the node that has its groups, and a recipe for each of its aggregates."""
 
@@ -49,12 +67,14 @@ class Answer:
 class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
 
-    Nodes without a parent are made at the low level, where records are read; the others at the high level. Parents
-    stand before their children. `beside` are the queries that plain Spark runs, with the reason.
+    Nodes without a parent are made at the low level, where records are read; the others where all rows of their
+    groups have met. `deals` say how the rows of each root (None for other nodes) are dealt to the high level.
+    Parents stand before their children. `beside` are the queries that plain Spark runs, with the reason.
     """
 
     nodes: tuple[Node, ...]
     parents: tuple[int | None, ...]
+    deals: tuple[Deal | None, ...]
     answers: tuple[Answer, ...]
     beside: tuple[tuple[str, str], ...]
 
@@ -67,15 +87,42 @@ class Plan:
         """The nodes that are made from a node."""
         return tuple(index for index, parent in enumerate(self.parents) if parent == node)
 
+    def answers_of(self, node: int) -> tuple[int, ...]:
+        """The numbers of the answers that come from a node."""
+        return tuple(number for number, answer in enumerate(self.answers) if answer.node == node)
+
+    def deal_of(self, node: int) -> Deal:
+        """How the rows that a node is made from were dealt."""
+        while (parent := self.parents[node]) is not None:
+            node = parent
+        deal = self.deals[node]
+        assert deal is not None, "every root is dealt"
+        return deal
+
+    def whole(self, node: int, deal: Deal) -> bool:
+        """Whether all rows of each of a node's groups meet in one bucket."""
+        return deal.key is None or deal.key in self.nodes[node].keys
+
+    @property
+    def split_nodes(self) -> tuple[int, ...]:
+        """The uppermost nodes without the key that their root's rows are dealt by."""
+        return tuple(
+            index
+            for index, parent in enumerate(self.parents)
+            if parent is not None
+            and not self.whole(index, self.deal_of(index))
+            and self.whole(parent, self.deal_of(index))
+        )
+
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
         return tuple(answer.query.name for answer in self.answers if answer.node == node)
 
-    def explain(self) -> str:
-        """The tree as text, and what runs beside it."""
+    def explain(self, notes: Mapping[int, str] | None = None) -> str:
+        """The tree as text, and what runs beside it; `notes` are put below the nodes of these numbers."""
         lines = [f"{len(self.answers)} queries from {len(self.roots)} passes over the records"]
         for root in self.roots:
-            lines += self._tree(root, "")
+            lines += self._tree(root, "", notes or {})
         if self.beside:
             lines.append(f"{len(self.beside)} queries beside, by plain Spark")
             lines += [f"  {name}: {reason}" for name, reason in self.beside]
@@ -87,20 +134,24 @@ class Plan:
             {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(parent)}
             | {"filter": node.filter.sql if node.filter else None, "slices": _slices(node.slices)}
             | {"states": len(node.states), "answers": list(self.names(index))}
+            | ({"dealt by": str(self.deals[index])} if parent is None else {})
             for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
         ]
         return json.dumps({"nodes": nodes, "beside": dict(self.beside)})
 
-    def _tree(self, index: int, indent: str) -> list[str]:
+    def _tree(self, index: int, indent: str, notes: Mapping[int, str]) -> list[str]:
         node = self.nodes[index]
         keys = ", ".join(key.sql for key in node.keys) or "no keys"
         slices = f" per {_slices(node.slices)}" if node.slices else ""
         where = f" where {node.filter.sql}" if node.filter and not indent else ""
         answers = ", ".join(self.names(index)) or "phantom"
         level = f"{_level(self.parents[index])} level"
-        lines = [f"{indent}- ({keys}){slices}{where}: {answers} [{level}, {len(node.states)} states]"]
+        dealt = f", dealt by {self.deals[index]}" if self.deals[index] else ""
+        lines = [f"{indent}- ({keys}){slices}{where}: {answers} [{level}, {len(node.states)} states{dealt}]"]
+        if index in notes:
+            lines.append(f"{indent}    {notes[index]}")
         for child in self.children(index):
-            lines += self._tree(child, indent + "  ")
+            lines += self._tree(child, indent + "  ", notes)
         return lines
 
 

@@ -1,201 +1,233 @@
 """The batch runtime: one Spark job for the whole workload, in two levels.
 
-Low level: each task reduces its records to partials. They cross the shuffle as bytes in a binary column. High
-level: each task merges the partials of a bucket and gives all answers of its groups, again as bytes.
+Low level: each task reduces its records to partials, and to answers where it has all records of a slice. Partials
+cross the shuffle as bytes. High level: each task merges the partials of a bucket and gives the answers of its
+groups. Answers are kept in files, or by Spark, and each query's DataFrame reads its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headrace.algebra.states import Fact
 from headrace.errors import RunError
-from headrace.kernel.high import reduce_bucket
-from headrace.kernel.low import LowLevel, node_inputs
+from headrace.kernel.low import node_inputs
 from headrace.kernel.partial import unpack_columns
-from headrace.plan.build import Types, make_plan
+from headrace.plan.build import Facts, make_plan
 from headrace.plan.plan import Answer, Plan
 from headrace.query import Expression, Query
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
+from headrace.runtime.profile import Profile
 from headrace.runtime.reference import run_reference
-from headrace.runtime.results import Results
+from headrace.runtime.results import Results, describe_failure
+from headrace.runtime.scratch import make_scratch
+from headrace.runtime.source import Source, plan_reading
+from headrace.runtime.worker import PIECES, Work, read_kept
 from headrace.sources import Stream
-from headrace.sources.parquet import Split, can_read, make_splits, read_footers, read_split
+from headrace.sources.parquet import read_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 BUDGET_BYTES = 512 << 20
-"""Memory for the tables of one worker; what exceeds it leaves as partials."""
+"""Memory of one worker for groups; what exceeds it leaves as partials."""
 
-_PARTIALS = "bucket int, root int, blob binary"
-_ANSWERS = "answer int, rows bigint, blob binary"
+_BYTES_PER_RECORD = 64
+"""A guess at what a record needs in a table, to choose the number of buckets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workload that Spark has looked at: its plan, the types of all expressions, and each query's own answer."""
+    """A workload that Spark has looked at: its plan, what is known of all expressions, each query's own answer."""
 
     plan: Plan
-    types: Types
+    facts: Facts
     reference: Results
+    source: Source | None
 
 
 def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Prepared:
     """Plan a workload; Spark says what type every expression has."""
     reference = run_reference(queries, stream, spark)
-    shareable = [query for query in queries.values() if query.shareable]
-    types = _types(_needed(shareable), stream, spark)
-    return Prepared(make_plan(queries.values(), types), types, reference)
+    needed = list(dict.fromkeys(e for query in queries.values() if query.shareable for e in query.inputs))
+    source = Source.of(stream, needed)
+    types = _types(needed, stream, spark)
+    facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
+    span_us = source.span_us(stream.time) if source is not None else None
+    plan = make_plan(queries.values(), facts, span_us, spark.sparkContext.defaultParallelism)
+    return Prepared(plan, facts, reference, source)
 
 
 def run_batch(
     queries: Mapping[str, Query], stream: Stream, spark: SparkSession, budget: int = BUDGET_BYTES
 ) -> Results:
-    """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it."""
+    """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
+
+    The shared pass is done when this returns.
+    """
+    begin = time.perf_counter()
     prepared = prepare(queries, stream, spark)
     plan, reference = prepared.plan, prepared.reference
     frames = {name: reference[name] for name, _ in plan.beside}
+    measures: list[str] = []
     if plan.answers:
-        answers = _answers(plan, prepared.types, stream, spark, budget).persist()
-        for number, answer in enumerate(plan.answers):
-            expected = reference[answer.query.name].schema
-            frames[answer.query.name] = _finish(answers, number, answer, prepared, expected, stream, spark)
-    return Results({name: frames[name] for name in queries}, spark)
-
-
-def _needed(queries: Iterable[Query]) -> list[Expression]:
-    """Every expression over the stream whose type the plan has to know."""
-    needed: dict[Expression, None] = {}
-    for query in queries:
-        parts = [*query.keys, query.where, query.window.time if query.window else None]
-        for aggregate in query.aggregates:
-            parts += [*(a for a in aggregate.arguments if a.sql != "*"), aggregate.filter]
-        needed |= dict.fromkeys(part for part in parts if part is not None)
-    return list(needed)
+        shared = _SharedPass(prepared, stream, spark, budget)
+        measures = shared.run()
+        frames |= {answer.query.name: shared.frame(number) for number, answer in enumerate(plan.answers)}
+    profile = Profile.of(plan, measures, time.perf_counter() - begin)
+    return Results({name: frames[name] for name in queries}, spark, profile)
 
 
 def _types(expressions: list[Expression], stream: Stream, spark: SparkSession) -> dict[Expression, pa.DataType]:
-    from pyspark.sql.pandas.types import to_arrow_type  # see session.py
+    """The types of expressions; one that has no Arrow form is left out."""
+    from pyspark.errors import PySparkTypeError  # see session.py
+    from pyspark.sql.pandas.types import to_arrow_type
 
     if not expressions:
         return {}
     columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(expressions)]
     schema = stream.dataframe(spark).selectExpr(*columns).schema
-    kinds = [to_arrow_type(field.dataType, timezone="UTC") for field in schema.fields]
-    return dict(zip(expressions, kinds, strict=True))
+    types = {}
+    for expression, field in zip(expressions, schema.fields, strict=True):
+        try:
+            types[expression] = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkTypeError:
+            continue  # plain Spark runs the queries that need it
+    return types
 
 
-def _answers(plan: Plan, types: Types, stream: Stream, spark: SparkSession, budget: int) -> DataFrame:
-    """The job of both levels, not yet run: rows of (answer, rows, bytes)."""
-    buckets = max(1, spark.sparkContext.defaultParallelism)
+class _SharedPass:
+    """The one job of a plan, and the answers that it leaves."""
 
-    def high(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext  # in the worker
-
-        context = TaskContext.get()
-        assert context is not None
-        partials = (
-            (root.as_py(), blob.as_py())
-            for batch in batches
-            for root, blob in zip(batch["root"], batch["blob"], strict=True)
+    def __init__(self, prepared: Prepared, stream: Stream, spark: SparkSession, budget: int) -> None:
+        self._prepared = prepared
+        self._stream = stream
+        self._spark = spark
+        self._scratch = make_scratch(spark)
+        plan, cores = prepared.plan, spark.sparkContext.defaultParallelism
+        records = prepared.source.records if prepared.source is not None else 0
+        buckets = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
+        self._groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
+        self._work = Work(
+            plan,
+            tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root]))),
+            tuple(self._schema(answer, groups) for answer, groups in zip(plan.answers, self._groups, strict=True)),
+            budget,
+            buckets,
+            self._scratch,
         )
-        for number, rows, blob in reduce_bucket(plan, context.partitionId(), buckets, partials):
-            yield pa.record_batch({"answer": pa.array([number], pa.int32()), "rows": [rows], "blob": [blob]})
+        self._kept: DataFrame | None = None
+        self._places: dict[int, list[str]] = {}
 
-    partials = _partials(plan, types, stream, spark, budget, buckets)
-    return partials.repartitionById(buckets, "bucket").mapInArrow(high, _ANSWERS)
+    def run(self) -> list[str]:
+        """Do it all; gives what tasks have measured."""
+        from pyspark.errors import PySparkException  # see session.py
+
+        pieces = self._high(self._high(self._low()), last=True)
+        if self._scratch is None:
+            pieces = self._kept = pieces.persist()
+        try:
+            rows = pieces.select("answer", "place", "measures").collect()
+        except PySparkException as error:
+            raise RunError(describe_failure(error)) from error
+        for row in rows:
+            if row.place is not None:
+                self._places.setdefault(row.answer, []).append(row.place)
+        return [row.measures for row in rows if row.measures is not None]
+
+    def _low(self) -> DataFrame:
+        """At the source where the plan needs plain columns of Parquet, else through Spark."""
+        work, source = self._work, self._prepared.source
+        reading = None
+        if source is not None:
+            cores = self._spark.sparkContext.defaultParallelism
+            reading = plan_reading(source, work.plan, work.inputs, self._prepared.facts, cores)
+        if reading is not None:
+            here = reading
+
+            def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for number in [number.as_py() for batch in batches for number in batch.column(0)]:
+                    task = here.tasks[number]
+                    yield from work.low(read_task(task, here.names), here.stretch(task))
+
+            count = len(here.tasks)
+            return self._spark.range(0, count, 1, count).mapInArrow(low, PIECES)
+
+        def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from work.low((batch, None) for batch in batches)
+
+        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(work.inputs)]
+        return self._stream.dataframe(self._spark).selectExpr(*columns).mapInArrow(reduce, PIECES)
+
+    def _high(self, pieces: DataFrame, last: bool = False) -> DataFrame:
+        """Partials of a bucket together; a last time only where some node's rows are still in several."""
+        work = self._work
+        if last and not work.plan.split_nodes:
+            return pieces
+
+        def high(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext  # in the worker
+
+            context = TaskContext.get()
+            assert context is not None
+            yield from work.high(batches, context.partitionId(), last)
+
+        return pieces.repartitionById(work.buckets, "bucket").mapInArrow(high, PIECES)
+
+    def frame(self, number: int) -> DataFrame:
+        """A query's DataFrame: its groups, and its own last step."""
+        answer = self._prepared.plan.answers[number]
+        query = answer.query
+        expected = self._prepared.reference[query.name].schema
+        sql = finishing_sql(query, self._groups[number], expected.names)
+        finished = self._spark.sql(sql, groups=self._group_frame(number))
+        kinds = [(field.name, field.dataType.simpleString()) for field in finished.schema.fields]
+        wanted = [(field.name, field.dataType.simpleString()) for field in expected.fields]
+        if kinds != wanted:
+            raise RunError(
+                f"query '{query.name}' would give {kinds} instead of Spark's {wanted}: please report it"
+            )
+        return finished
+
+    def _group_frame(self, number: int) -> DataFrame:
+        schema = self._work.schemas[number]
+        kinds = _spark_schema(schema)
+        if self._kept is not None:
+
+            def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for batch in batches:
+                    for blob in batch["blob"]:
+                        columns, _ = unpack_columns(blob.as_buffer())
+                        yield pa.record_batch(columns, schema=schema)
+
+            return self._kept.where(f"answer = {number}").select("blob").mapInArrow(unpack, kinds)
+        scratch, places = self._scratch, self._places.get(number, [])
+        assert scratch is not None
+        tasks = max(1, min(len(places), self._spark.sparkContext.defaultParallelism))
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
+                yield from read_kept(scratch, places[task::tasks], len(schema))
+
+        return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
+
+    def _schema(self, answer: Answer, groups: Groups) -> pa.Schema:
+        facts, fields = self._prepared.facts, []
+        if answer.query.window is not None:
+            edge = facts[answer.query.window.time].type
+            fields.append(pa.field(WINDOW, pa.struct([pa.field("start", edge), pa.field("end", edge)])))
+        fields += [pa.field(n, facts[key].type) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
+        fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
+        return pa.schema(fields)
 
 
-def _partials(
-    plan: Plan, types: Types, stream: Stream, spark: SparkSession, budget: int, buckets: int
-) -> DataFrame:
-    """The low level: at the source where the plan needs plain columns of Parquet, else through Spark."""
-    inputs = tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root])))
-
-    def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        level = LowLevel(plan, inputs, budget)
-        for batch in batches:
-            level.add(batch)
-        for bucket, root, blob in level.partials(buckets):
-            numbers = {"bucket": pa.array([bucket], pa.int32()), "root": pa.array([root], pa.int32())}
-            yield pa.record_batch({**numbers, "blob": [blob]})
-
-    at_source = _splits(inputs, types, stream, buckets)
-    if at_source is not None:
-        names, splits = at_source
-
-        def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            tasks = [number.as_py() for batch in batches for number in batch.column(0)]
-            yield from reduce(b for task in tasks for split in splits[task] for b in read_split(split, names))
-
-        return spark.range(0, len(splits), 1, len(splits)).mapInArrow(low, _PARTIALS)
-    columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(inputs)]
-    return stream.dataframe(spark).selectExpr(*columns).mapInArrow(reduce, _PARTIALS)
-
-
-def _splits(
-    inputs: Sequence[Expression], types: Types, stream: Stream, tasks: int
-) -> tuple[list[str], list[list[Split]]] | None:
-    """The columns of the inputs and who reads which row groups, or None where Spark has to read."""
-    own = {name.lower(): name for name in stream.column_names}
-    names = [own[e.column.lower()] for e in inputs if e.column is not None and e.column.lower() in own]
-    if not isinstance(stream.data, str) or not names or len(names) < len(inputs):
-        return None
-    footers = read_footers(stream.data)
-    if not can_read(footers, {name: types[e] for name, e in zip(names, inputs, strict=True)}):
-        return None
-    return names, make_splits(footers, tasks)
-
-
-def _finish(
-    answers: DataFrame,
-    number: int,
-    answer: Answer,
-    prepared: Prepared,
-    expected: StructType,
-    stream: Stream,
-    spark: SparkSession,
-) -> DataFrame:
-    """A query's DataFrame: its groups, decoded, and its own last step."""
+def _spark_schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema  # see session.py
 
-    query = answer.query
-    groups = Groups.of(query, stream.column_names)
-    schema = _group_schema(answer, groups, prepared.types)
-    windowed = query.window is not None
-
-    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for blob in batch["blob"]:
-                columns, _ = unpack_columns(blob.as_py())
-                if windowed:
-                    ends = schema.field(WINDOW).type
-                    edges = [column.view(ends.field(0).type) for column in columns[:2]]
-                    columns = [pa.StructArray.from_arrays(edges, fields=list(ends)), *columns[2:]]
-                # Times come in the session's zone, which is not part of a value.
-                typed = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-                yield pa.record_batch(typed, schema=schema)
-
-    blobs = answers.where(f"answer = {number}").select("blob")
-    decoded = blobs.mapInArrow(decode, from_arrow_schema(schema, prefer_timestamp_ntz=True))
-    finished = spark.sql(finishing_sql(query, groups, expected.names), groups=decoded)
-    kinds = [(field.name, field.dataType.simpleString()) for field in finished.schema.fields]
-    wanted = [(field.name, field.dataType.simpleString()) for field in expected.fields]
-    if kinds != wanted:
-        raise RunError(f"query '{query.name}' would give {kinds} instead of Spark's {wanted}: please report it")
-    return finished
-
-
-def _group_schema(answer: Answer, groups: Groups, types: Types) -> pa.Schema:
-    fields = []
-    if answer.query.window is not None:
-        time = types[answer.query.window.time]
-        fields.append(pa.field(WINDOW, pa.struct([pa.field("start", time), pa.field("end", time)])))
-    fields += [pa.field(n, types[key]) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
-    fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
-    return pa.schema(fields)
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.errors import OutputError, RunError, did_you_mean
+from headrace.runtime.profile import Profile
 from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ Format = Literal["parquet", "csv", "json"]
 class Results(Mapping[str, "DataFrame"]):
     """`results["by_src"]` is the answer of the query `by_src`."""
 
-    def __init__(self, frames: Mapping[str, DataFrame], spark: SparkSession) -> None:
+    def __init__(
+        self, frames: Mapping[str, DataFrame], spark: SparkSession, profile: Profile | None = None
+    ) -> None:
         self._frames = dict(frames)
         self._spark = spark
+        self._profile = profile
 
     def __getitem__(self, name: str) -> DataFrame:
         if name not in self._frames:
@@ -35,6 +40,12 @@ class Results(Mapping[str, "DataFrame"]):
 
     def __repr__(self) -> str:
         return f"Results({', '.join(self)})"
+
+    def profile(self) -> Profile:
+        """What the shared pass measured, node by node; raises `RunError` where there was none."""
+        if self._profile is None:
+            raise RunError("plain Spark gave these answers, query by query: there is no plan to profile")
+        return self._profile
 
     def write(
         self,
@@ -71,7 +82,16 @@ class Results(Mapping[str, "DataFrame"]):
             else:
                 frame.write.format(kind).save(path)
         except PySparkException as error:
-            raise RunError(f"query '{name}' failed: {first_sentence(error)}") from error
+            raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
+
+
+_OWN_ERROR = re.compile(r"^headrace\.[\w.]+: (.+)$", re.MULTILINE)
+
+
+def describe_failure(error: Exception) -> str:
+    """What went wrong in a job: what headrace itself said in a worker, or else what Spark says first."""
+    own = _OWN_ERROR.findall(str(error))
+    return str(own[-1]) if own else first_sentence(error)
 
 
 def first_sentence(error: Exception) -> str:

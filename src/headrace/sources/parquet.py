@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.errors import StreamError
@@ -14,11 +15,22 @@ _BATCH_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Row groups of a file, for one task."""
+class Extent:
+    """What a row group says of one of its columns: the least and the greatest value as integers, and its nulls."""
+
+    least: int
+    most: int
+    nulls: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Where a row group is, and what it says of itself; a column that says nothing has no extent."""
 
     path: str
-    row_groups: tuple[int, ...]
+    number: int
+    rows: int
+    extents: Mapping[str, Extent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +39,54 @@ class Footer:
 
     path: str
     schema: pa.Schema
-    rows: tuple[int, ...]
+    groups: tuple[RowGroup, ...]
 
 
-def read_footers(path: str) -> list[Footer]:
-    """The footers of all files of a stream, in the order of their names; raises `StreamError`."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Row groups for one task, in the order of time where that is known.
+
+    With a `time` column, the task is about the records of [start, end) only: others of these row groups are some
+    other task's.
+    """
+
+    groups: tuple[RowGroup, ...]
+    time: str | None = None
+    start_us: int | None = None
+    end_us: int | None = None
+
+
+def read_footers(path: str, columns: Sequence[str] = ()) -> list[Footer]:
+    """The footers of all files of a stream, with the extents of some columns; raises `StreamError`."""
     import pyarrow.dataset  # imports pandas, which takes half a second
 
     try:
         fragments = list(pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").get_fragments())
         return [
-            Footer(fragment.path, fragment.physical_schema, tuple(group.num_rows for group in fragment.row_groups))
+            Footer(fragment.path, fragment.physical_schema, tuple(_row_groups(fragment, columns)))
             for fragment in sorted(fragments, key=lambda fragment: fragment.path)
         ]
     except (pa.ArrowException, OSError) as error:
         raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+
+
+def _row_groups(fragment: pa.dataset.ParquetFileFragment, columns: Sequence[str]) -> Iterator[RowGroup]:
+    metadata = fragment.metadata
+    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    whole = {f.name for f in fragment.physical_schema if pa.types.is_integer(f.type) or _in_microseconds(f.type)}
+    known = {name: places[name] for name in columns if name in places and name in whole}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        extents = {}
+        for name, index in known.items():
+            says = group.column(index).statistics
+            if says is not None and says.has_min_max and says.has_null_count:
+                extents[name] = Extent(says.min_raw, says.max_raw, says.null_count)
+        yield RowGroup(fragment.path, number, group.num_rows, extents)
+
+
+def _in_microseconds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
 
 
 def can_read(footers: Sequence[Footer], columns: Mapping[str, pa.DataType]) -> bool:
@@ -60,25 +105,62 @@ def _same(mine: pa.DataType, sparks: pa.DataType) -> bool:
     return bool(mine == sparks)
 
 
-def make_splits(footers: Sequence[Footer], tasks: int) -> list[list[Split]]:
-    """Row groups for so many tasks, in order, about the same number of rows each."""
-    groups = [(footer.path, number, rows) for footer in footers for number, rows in enumerate(footer.rows)]
-    total = sum(rows for _, _, rows in groups)
-    tasks = max(1, min(tasks, len(groups)))
-    dealt: list[dict[str, list[int]]] = [{} for _ in range(tasks)]
-    seen = 0
-    for path, number, rows in groups:
-        # The task in whose share of all rows the middle of this row group lies.
-        task = min(tasks - 1, (2 * seen + rows) * tasks // max(1, 2 * total))
-        dealt[task].setdefault(path, []).append(number)
-        seen += rows
-    return [[Split(path, tuple(numbers)) for path, numbers in task.items()] for task in dealt]
+def extent_of(footers: Sequence[Footer], column: str) -> Extent | None:
+    """The extent of a column in all files together; None where one does not say."""
+    extents = [group.extents.get(column) for footer in footers for group in footer.groups]
+    known = [extent for extent in extents if extent is not None]
+    if not known or len(known) < len(extents):
+        return None
+    return Extent(min(e.least for e in known), max(e.most for e in known), sum(e.nulls for e in known))
 
 
-def read_split(split: Split, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The records of a split; text comes dictionary-encoded, as it lies in the file."""
-    with pq.ParquetFile(split.path) as probe:
-        text = [f.name for f in probe.schema_arrow if f.name in columns and pa.types.is_string(f.type)]
-    with pq.ParquetFile(split.path, read_dictionary=text) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, list(split.row_groups), list(columns), use_threads=False):
-            yield batch.select(list(columns))
+def read_task(task: Task, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+    """The records of a task, batch by batch, each with the time that no later batch goes below, where known."""
+    to_come = _least_to_come(task)
+    for index, group in enumerate(task.groups):
+        batches = _read_group(group, columns, task)
+        held = next(batches, None)
+        while held is not None:
+            following = next(batches, None)
+            yield held, to_come[index] if following is None else None
+            held = following
+
+
+def _least_to_come(task: Task) -> list[int | None]:
+    """After each row group, the earliest time in those that follow."""
+    if task.time is None:
+        return [None] * len(task.groups)
+    least: int | None = None
+    found: list[int | None] = []
+    for group in reversed(task.groups):
+        found.append(least)
+        own = group.extents[task.time].least
+        least = own if least is None else min(least, own)
+    return found[::-1]
+
+
+def _read_group(group: RowGroup, columns: Sequence[str], task: Task) -> Iterator[pa.RecordBatch]:
+    """The records of a row group; text comes dictionary-encoded, as it lies in the file."""
+    wanted = list(dict.fromkeys([*columns, *([task.time] if task.time else [])]))
+    try:
+        with pq.ParquetFile(group.path) as probe:
+            text = [f.name for f in probe.schema_arrow if f.name in columns and pa.types.is_string(f.type)]
+        with pq.ParquetFile(group.path, read_dictionary=text) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, [group.number], wanted, use_threads=False):
+                own = _own_records(batch, group, task)
+                if own.num_rows:
+                    yield own.select(list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise StreamError(f"'{group.path}' cannot be read as Parquet: {error}") from error
+
+
+def _own_records(batch: pa.RecordBatch, group: RowGroup, task: Task) -> pa.RecordBatch:
+    if task.time is None:
+        return batch
+    extent, times = group.extents[task.time], batch[task.time].view(pa.int64())
+    if task.start_us is not None and extent.least < task.start_us:
+        keep = pc.greater_equal(times, task.start_us)
+        batch, times = batch.filter(keep), times.filter(keep)
+    if task.end_us is not None and extent.most >= task.end_us:
+        batch = batch.filter(pc.less(times, task.end_us))
+    return batch

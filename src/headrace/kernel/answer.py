@@ -1,0 +1,70 @@
+"""The last step that the kernel makes: rows of a node to the columns of a query's answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.lower import Overflow, lower
+from headrace.algebra.ops import Words, identity_row
+from headrace.kernel.reduce import Reducer
+from headrace.kernel.rows import Rows
+from headrace.plan.plan import Answer, Plan, Slices
+from headrace.query import Window
+
+
+class AnswerOverflow(ArithmeticError):
+    """A sum of a query's that its type cannot hold."""
+
+
+def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]:
+    """The columns of an answer: the window's start and end, the query's keys, its aggregates."""
+    node, query = plan.nodes[answer.node], answer.query
+    window, slices = query.window, node.slices
+    if len(rows) == 0:
+        if node.keys or slices is not None:
+            return [], 0
+        # Without keys there is one group even where there is no record.
+        identity = identity_row(rows.ops)
+        rows = Rows(np.concatenate([[0], identity]).reshape(1, -1), (), rows.layout, rows.ops)
+    if window is not None and slices is not None and window.range_us != slices.size_us:
+        rows = _merge_slices(window, slices, rows)
+        slices = Slices(window.time, window.slide_us, window.offset_us)
+    timed = 0 if slices is None else 1
+    places = {key: index + timed for index, key in enumerate(node.keys)}
+    states = [node.states.index(state) for recipe in answer.recipes for state in recipe.states]
+    keys, slots = rows.columns([*range(timed), *(places[key] for key in query.keys)], states)
+    columns = keys[timed:]
+    if window is not None and slices is not None:
+        starts = _starts(slices, np.asarray(keys[0]))
+        columns = [pa.array(starts), pa.array(starts + window.range_us), *columns]
+    for aggregate, recipe in zip(query.aggregates, answer.recipes, strict=True):
+        parts, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
+        try:
+            columns.append(lower(recipe, [slot for part in parts for slot in part]))
+        except Overflow as error:
+            raise AnswerOverflow(f"query '{query.name}', {aggregate.sql}: {error}") from error
+    return columns, len(rows)
+
+
+def _starts(slices: Slices, numbers: Words) -> Words:
+    return np.asarray(numbers * slices.size_us + slices.offset_us)
+
+
+def _merge_slices(window: Window, slices: Slices, rows: Rows) -> Rows:
+    """Rows of slices to rows of windows: each slice goes into every window that has it.
+
+    Windows are numbered by their slides, as slices of that length would be.
+    """
+    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
+    slots = [slot for part in states for slot in part]
+    merged = Reducer(len(keys), rows.ops)
+    starts = _starts(slices, np.asarray(keys[0]))
+    latest = (starts - window.offset_us) // window.slide_us
+    for back in range(-(-window.range_us // window.slide_us)):
+        numbers = latest - back
+        inside = numbers * window.slide_us + window.offset_us + window.range_us > starts
+        mask = pa.array(inside)
+        picked = [pa.array(numbers[inside]), *(key.filter(mask) for key in keys[1:])]
+        merged.add(picked, [slot[inside] for slot in slots], int(inside.sum()))
+    return merged.rows

@@ -1,0 +1,66 @@
+"""What a level gives: partials, which travel on to where their groups meet, and answers that are ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.kernel.partial import pack_partial
+from headrace.kernel.rows import Rows
+from headrace.plan.plan import Deal, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Rows of a node, as bytes, for the bucket in which all rows of their groups meet."""
+
+    bucket: int
+    node: int
+    rows: int
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Rows of an answer (a number in `plan.answers`), as columns."""
+
+    answer: int
+    rows: int
+    columns: tuple[pa.Array, ...]
+
+
+Piece = Partial | Ready
+
+
+def home_bucket(node: int, buckets: int) -> int:
+    """The bucket of a node whose rows all have to meet."""
+    return node % buckets
+
+
+def send(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterator[Partial]:
+    """Rows as partials, each for its bucket."""
+    for bucket, part in _deal_rows(node, index, rows, deal, buckets):
+        keys, states = part.columns(range(len(part.coders)), range(len(part.ops)))
+        for size, blob in pack_partial(keys, [slot for slots in states for slot in slots]):
+            yield Partial(bucket, index, size, blob)
+
+
+def _deal_rows(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterator[tuple[int, Rows]]:
+    if len(rows) == 0:
+        return
+    if not deal.by_slice and deal.key is None:
+        yield home_bucket(index, buckets), rows
+        return
+    mark = np.zeros(len(rows), dtype=np.uint64)
+    if deal.by_slice:
+        (slices,), _ = rows.columns([0], [])
+        mark += np.asarray(slices).view(np.uint64)
+    if deal.key is not None:
+        place = node.keys.index(deal.key) + (node.slices is not None)
+        mark += rows.coders[place].hashes(rows.codes(place))
+    bucket_of = mark % np.uint64(buckets)
+    for bucket in np.unique(bucket_of).tolist():
+        yield bucket, rows.where(bucket_of == bucket)

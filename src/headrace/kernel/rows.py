@@ -1,0 +1,74 @@
+"""Rows of a node: packed key codes and state slots, with what it takes to read them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.algebra.ops import Op, Words, slot_count
+from headrace.kernel.coding import Coder, Layout
+from headrace.kernel.matrix import move, unpack
+from headrace.kernel.table import Table
+
+BATCH_ROWS = 1 << 15
+"""Rows that are laid out as a matrix at a time: so many fit into the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Groups, one a row: the words of its keys' codes, then the slots of its states."""
+
+    matrix: Words
+    coders: tuple[Coder, ...]
+    layout: Layout
+    ops: tuple[Op, ...]
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def codes(self, key: int) -> Words:
+        """The codes of one key column."""
+        (codes,) = self._unpack([key], [])
+        return codes
+
+    def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[pa.Array], list[list[Words]]]:
+        """Some keys, decoded, and the slots of some states, in one pass over the rows."""
+        places = [self._slots(state) for state in states]
+        out = self._unpack(keys, [place for slots in places for place in slots])
+        decoded = [self.coders[key].decode(out[index]) for index, key in enumerate(keys)]
+        ends = len(keys) + np.cumsum([0, *map(len, places)])
+        return decoded, [out[low:high] for low, high in itertools.pairwise(ends)]
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.matrix[mask], self.coders, self.layout, self.ops)
+
+    def reduce(self, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
+        """Groups by some of the keys, with some of the states; and, for each row here, its group's number."""
+        coders = tuple(self.coders[key] for key in keys) if self.coders else ()
+        layout = Layout.of([coder.bits for coder in coders])
+        ops = tuple(self.ops[state] for state in states)
+        table = Table(layout.words, ops, expect=len(self))
+        columns = np.array([place for state in states for place in self._slots(state)], dtype=np.int64)
+        fields = self.layout.moves(keys, layout) if coders else np.empty((0, 5), dtype=np.int64)
+        batch = np.empty((min(BATCH_ROWS, len(self)), table.width), dtype=np.int64)
+        into = np.empty(len(self), dtype=np.int64)
+        for low in range(0, len(self), BATCH_ROWS):
+            piece = batch[: len(self) - low]
+            move(self.matrix, low, fields, layout.words, columns, piece)
+            table.add(piece, into[low : low + len(piece)])
+        return Rows(table.rows, coders, layout, ops), into
+
+    def _slots(self, state: int) -> range:
+        first = self.layout.words + sum(map(slot_count, self.ops[:state]))
+        return range(first, first + slot_count(self.ops[state]))
+
+    def _unpack(self, keys: Sequence[int], columns: Sequence[int]) -> list[Words]:
+        out = np.empty((len(keys) + len(columns), len(self)), dtype=np.int64)
+        unpack(self.matrix, self.layout.fields(keys), np.array(columns, dtype=np.int64), out)
+        return list(out)

@@ -1,0 +1,115 @@
+"""What runs inside Spark's workers: both levels over Arrow batches, and the rows that go between them.
+
+The functions of `Work` are handed to Spark's `mapInArrow`. A row of theirs is a partial for a bucket, rows of an
+answer that are kept somewhere, or what the task measured (see `PIECES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headrace.kernel.cascade import Measures
+from headrace.kernel.high import HighLevel
+from headrace.kernel.low import LowLevel, Stretch
+from headrace.kernel.piece import Partial, Piece
+from headrace.kernel.shelf import Blobs, Files, Kept, Shelf, read_files
+from headrace.plan.plan import Plan
+from headrace.query import Expression
+from headrace.runtime.profile import pack_measures
+
+PIECES = "bucket int, node int, answer int, rows bigint, place string, blob binary, measures string"
+_SCHEMA = pa.schema(
+    {"bucket": pa.int32(), "node": pa.int32(), "answer": pa.int32(), "rows": pa.int64()}
+    | {"place": pa.string(), "blob": pa.binary(), "measures": pa.string()}
+)
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that a worker has to know; it travels with each task.
+
+    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them).
+    """
+
+    plan: Plan
+    inputs: tuple[Expression, ...]
+    schemas: tuple[pa.Schema, ...]
+    budget: int
+    buckets: int
+    shelf: str | None
+
+    def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
+        """Records, each batch with the time that no later one goes below (where known), to pieces."""
+        level = LowLevel(self.plan, self.inputs, self.budget, self.buckets, own)
+
+        def pieces() -> Iterator[Piece]:
+            for batch, until_us in records:
+                yield from level.add(batch)
+                if until_us is not None:
+                    yield from level.close(until_us)
+            yield from level.finish()
+
+        yield from self._rows(pieces(), level.measures)
+
+    def high(self, batches: Batches, bucket: int, last: bool) -> Batches:
+        """The partials of a bucket to answers; what is an answer already passes through."""
+        level = HighLevel(self.plan, bucket, self.buckets, last)
+        for batch in batches:
+            is_partial = batch["node"].is_valid()
+            for row in range(batch.num_rows):
+                if is_partial[row].as_py():
+                    level.add(batch["node"][row].as_py(), batch["blob"][row].as_buffer())
+                else:
+                    yield batch.slice(row, 1)
+        yield from self._rows(level.finish(), level.measures)
+
+    def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
+        shelf: Shelf = Files(self.shelf) if self.shelf is not None else Blobs()
+        for piece in pieces:
+            if isinstance(piece, Partial):
+                yield _row(bucket=piece.bucket, node=piece.node, rows=piece.rows, blob=piece.blob)
+            elif piece.rows:
+                batch = typed(piece.columns, piece.rows, self.schemas[piece.answer])
+                for kept in shelf.put(piece.answer, batch):
+                    yield _kept_row(kept)
+        for kept in shelf.close():
+            yield _kept_row(kept)
+        yield _row(bucket=0, measures=pack_measures(measures))
+
+
+def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of an answer as its schema has them: a window's start and end are one struct."""
+    rest = list(columns)
+    arrays = []
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            edges = [column.view(inner.type) for column, inner in zip(rest[:2], field.type, strict=True)]
+            arrays.append(pa.StructArray.from_arrays(edges, fields=list(field.type)))
+            rest = rest[2:]
+        else:
+            # Times come in the session's zone, which is not part of a value.
+            arrays.append(rest.pop(0).cast(field.type))
+    return pa.record_batch(arrays, schema=schema) if arrays else _empty_columns(rows)
+
+
+def _empty_columns(rows: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.nulls(rows)], ["none"])
+
+
+def read_kept(folder: str, places: list[str], columns: int) -> Batches:
+    """The rows of an answer from its files."""
+    for batch in read_files(folder, places):
+        yield batch.select(range(columns))
+
+
+def _kept_row(kept: Kept) -> pa.RecordBatch:
+    return _row(bucket=0, answer=kept.answer, rows=kept.rows, place=kept.place, blob=kept.blob)
+
+
+def _row(**values: object) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([values.get(f.name)], f.type) for f in _SCHEMA], schema=_SCHEMA)

@@ -1,0 +1,107 @@
+"""Who reads what: row groups to tasks, by time where files are in its order, else as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.sources.parquet import RowGroup, Task
+
+_UNEVEN = 0.25
+"""An edge may move by this part of a task's share of the records, to lie on an edge of slices."""
+_READ_AGAIN = 0.25
+"""Row groups on an edge are read by two tasks; all such may be this part of the records."""
+
+_POINTS = 1000
+"""Times at which records are counted, to find those that cut them evenly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Edges of slices: offset + i * size."""
+
+    size_us: int
+    offset_us: int
+
+
+def deal_row_groups(groups: Sequence[RowGroup], tasks: int) -> list[Task]:
+    """Row groups for so many tasks, in order, about the same number of rows each."""
+    total = sum(group.rows for group in groups)
+    tasks = max(1, min(tasks, len(groups)))
+    dealt: list[list[RowGroup]] = [[] for _ in range(tasks)]
+    seen = 0
+    for group in groups:
+        # The task in whose share of all rows the middle of this row group lies.
+        task = min(tasks - 1, (2 * seen + group.rows) * tasks // max(1, 2 * total))
+        dealt[task].append(group)
+        seen += group.rows
+    return [Task(tuple(task)) for task in dealt]
+
+
+def deal_by_time(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Grid]) -> list[Task] | None:
+    """A stretch of time for each task, with edges on those of the coarsest grid that keeps the shares even.
+
+    None where that would not pay: a row group does not tell its times, or too many of them would be read twice.
+    """
+    if not groups or any(time not in g.extents or g.extents[time].nulls for g in groups if g.rows):
+        return None
+    ordered = sorted((g for g in groups if g.rows), key=lambda group: group.extents[time].least)
+    edges = _edges(ordered, tasks, time, grids)
+    starts, ends = [None, *edges], [*edges, None]
+    made = [
+        Task(tuple(g for g in ordered if _overlaps(g, time, start, end)), time, start, end)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    total = sum(group.rows for group in ordered)
+    read = sum(group.rows for task in made for group in task.groups)
+    few = len(ordered) < 2 * tasks
+    if read > total * (1.0 + (1.0 if few else _READ_AGAIN)):
+        return None
+    return [task for task in made if task.groups]
+
+
+def _overlaps(group: RowGroup, time: str, start: int | None, end: int | None) -> bool:
+    extent = group.extents[time]
+    return (start is None or extent.most >= start) and (end is None or extent.least < end)
+
+
+def _edges(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Grid]) -> list[int]:
+    """Times that cut the records into even shares."""
+    clock = _Clock(groups, time)
+    share = clock.total / tasks
+    found: list[int] = []
+    for number in range(1, tasks):
+        even = clock.when(number * share)
+        edge = even
+        for grid in sorted(grids, key=lambda grid: -grid.size_us):
+            snapped = round((even - grid.offset_us) / grid.size_us) * grid.size_us + grid.offset_us
+            if abs(clock.before(snapped) - number * share) <= _UNEVEN * share:
+                edge = snapped
+                break
+        if not found or edge > found[-1]:
+            found.append(edge)
+    return found
+
+
+class _Clock:
+    """How records lie in time, as if those of a row group came evenly."""
+
+    def __init__(self, groups: Sequence[RowGroup], time: str) -> None:
+        self._least = np.array([group.extents[time].least for group in groups], dtype=np.float64)
+        self._most = np.array([group.extents[time].most + 1 for group in groups], dtype=np.float64)
+        self._rows = np.array([group.rows for group in groups], dtype=np.float64)
+        self.total = float(self._rows.sum())
+
+    def before(self, edge: float) -> float:
+        """How many records lie before a time."""
+        part = (edge - self._least) / (self._most - self._least)
+        return float((self._rows * np.clip(part, 0.0, 1.0)).sum())
+
+    def when(self, records: float) -> int:
+        """The time before which so many records lie."""
+        points = np.unique(np.concatenate([self._least, self._most]))
+        if len(points) > _POINTS:
+            points = np.unique(np.quantile(points, np.linspace(0.0, 1.0, _POINTS)))
+        return int(np.interp(records, [self.before(point) for point in points], points))
