@@ -61,8 +61,8 @@ def sort_rows(columns: Sequence[Words]) -> Words:
     """The order of rows by the first column, then by the second, and so on; rows that are equal in any order."""
     key = _pack(columns)
     if key is None:
-        return np.lexsort(columns[::-1])
-    return np.argsort(key)
+        key = _pack([_close_gaps(column) for column in columns])
+    return np.lexsort(columns[::-1]) if key is None else np.argsort(key)
 
 
 def _pack(columns: Sequence[Words]) -> Words | None:
@@ -80,6 +80,17 @@ def _pack(columns: Sequence[Words]) -> Words | None:
     for column, low, span in zip(columns[1:], lows[1:], spans[1:], strict=True):
         key = key * span + (column - low)
     return key
+
+
+def _close_gaps(column: Words) -> Words:
+    """Integers in the same order, not far apart."""
+    if int(column.max()) - int(column.min()) < len(column):
+        return column
+    order = np.argsort(column)
+    ordered = column[order]
+    closed = np.zeros(len(column), dtype=np.int64)
+    closed[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
+    return closed
 
 
 def _encode(array: pa.Array) -> tuple[Words, pa.Array, Valid | None]:

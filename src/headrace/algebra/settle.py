@@ -55,7 +55,10 @@ class Bag:
         """Each tuple of a group once, as if one record had it; `unique` says that none stands there twice."""
         bag = self
         if not unique:
-            columns = [self.groups, *_sort_columns([identify(value) for value in self.values])]
+            columns = [self.groups]
+            for value in self.values:
+                codes, valid = identify(value)
+                columns += [codes] if valid is None else [codes, valid.astype(np.int64)]
             order = sort_rows(columns)
             bag = self.take(order[_first_of_equal(columns, order)])
         return Bag(bag.groups, bag.number, bag.values, np.ones(len(bag.groups), dtype=np.int64))
@@ -129,10 +132,11 @@ def _wide_totals(bag: Bag, kind: pa.DataType) -> tuple[Words, Words, Words]:
 
 
 def _extreme(descending: bool) -> Settle:
+    """The least or greatest value; any one, of any_value, is the least, so that equal bags give equal answers."""
+
     def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
         bag = bag.only(_valid(bag.values[0]))
-        ranks, _valid_ranks = rank(bag.values[0])
-        return _first_of_groups(bag, [~ranks if descending else ranks])
+        return _chosen(bag, np.flatnonzero(_is_extreme(bag, bag.values[0], descending)))
 
     return settle
 
@@ -140,17 +144,20 @@ def _extreme(descending: bool) -> Settle:
 def _by_order(descending: bool) -> Settle:
     """Of the records with an order, the value of the first; of equal ones the least value that is not null."""
 
-    def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
+    def settle(bag: Bag, kind: pa.DataType, _: Sequence[float]) -> pa.Array:
         bag = bag.only(_valid(bag.values[1]))
-        orders, _valid_orders = rank(bag.values[1])
-        return _first_of_groups(bag, [~orders if descending else orders, *_sort_columns([rank(bag.values[0])])])
+        bag = bag.only(_is_extreme(bag, bag.values[1], descending))
+        return _extreme(descending=False)(bag, kind, ())
 
     return settle
 
 
-def _any_value(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
-    """The least value, so that equal bags give equal answers; null only where there is no other."""
-    return _first_of_groups(bag, _sort_columns([rank(bag.values[0])]))
+def _is_extreme(bag: Bag, values: pa.Array, descending: bool) -> Valid:
+    """Which rows have the least (or greatest) of their group's values, none of which is null."""
+    ranks, _ = rank(values)
+    (best,) = fold(Op.MAX if descending else Op.MIN, [ranks], bag.groups, bag.number)
+    extreme: Valid = ranks == best[bag.groups]
+    return extreme
 
 
 def _mode(descending: bool) -> Settle:
@@ -236,16 +243,6 @@ def _valid(array: pa.Array) -> Valid | None:
     return np.asarray(pc.is_valid(array), dtype=np.bool_) if array.null_count else None
 
 
-def _sort_columns(ranked: Sequence[tuple[Words, Valid | None]]) -> list[Words]:
-    """Columns to sort by, nulls last."""
-    columns = []
-    for ranks, valid in ranked:
-        if valid is not None:
-            columns.append((~valid).astype(np.int64))
-        columns.append(ranks)
-    return columns
-
-
 def _first_of_equal(columns: Sequence[Words], order: Words) -> Words:
     """Where in the order a row differs from the one before it."""
     if len(order) == 0:
@@ -257,14 +254,8 @@ def _first_of_equal(columns: Sequence[Words], order: Words) -> Words:
     return np.flatnonzero(np.concatenate(([True], differs)))
 
 
-def _first_of_groups(bag: Bag, columns: Sequence[Words]) -> pa.Array:
-    """Of each group, the first value in the order of the columns."""
-    order = sort_rows([bag.groups, *columns])
-    return _chosen(bag, order[first_rows(bag.groups[order])])
-
-
 def _chosen(bag: Bag, rows: Words) -> pa.Array:
-    """The values of these rows, at most one of a group; null for groups that have none."""
+    """The values of these rows, those of a group all equal; null for groups that have none."""
     taken = np.zeros(bag.number, dtype=np.int64)
     missing = np.ones(bag.number, dtype=np.bool_)
     taken[bag.groups[rows]] = rows
@@ -293,7 +284,7 @@ SETTLE: Mapping[str, Settle] = {
     "max": _extreme(descending=True),
     "min_by": _by_order(descending=False),
     "max_by": _by_order(descending=True),
-    "any_value": _any_value,
+    "any_value": _extreme(descending=False),
     "mode": _mode(descending=False),
     "mode_descending": _mode(descending=True),
     "percentile": _percentile(discrete=False, descending=False),
