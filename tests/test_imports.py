@@ -43,6 +43,7 @@ def test_imports_go_one_way(folder: str) -> None:
     [
         "headrace.query",
         "headrace.algebra.states",
+        "headrace.algebra.bag",
         "headrace.kernel.table",
         "headrace.generate",
         "headrace.sources",

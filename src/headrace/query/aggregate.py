@@ -50,6 +50,7 @@ def _functions() -> Iterator[AggregateFunction]:
     yield AggregateFunction("approx_count_distinct", Kind.HOLISTIC, 1, 2)
     yield AggregateFunction("percentile_approx", Kind.HOLISTIC, 2, 3)
     yield AggregateFunction("percentile", Kind.HOLISTIC, 1, 3)
+    yield AggregateFunction("percentile_disc", Kind.HOLISTIC)
     yield AggregateFunction("median", Kind.HOLISTIC)
     yield AggregateFunction("mode", Kind.HOLISTIC, 0, 2)
     yield AggregateFunction("approx_top_k", Kind.HOLISTIC, 1, 3)

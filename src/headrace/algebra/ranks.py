@@ -1,0 +1,113 @@
+"""Columns of any type that has an order, as integers that order as Spark orders the values.
+
+Fixed-width types are their words. Text and bytes have no fixed width, and decimals of more than 18 digits need two
+words: their integers are ranks, which mean something only within the column that they were made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.algebra.ops import INT_MAX, Words
+from headrace.algebra.words import Valid, fits_word, to_words
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Whether values of a type can be ranked."""
+    return fits_word(kind) or pa.types.is_decimal128(kind) or _is_bytes(kind)
+
+
+def rank(array: pa.Array) -> tuple[Words, Valid | None]:
+    """Integers in the order of the values (for nulls, one and the same) and which are not null; None says all.
+
+    >>> rank(pa.array(["b", "é", "", "b"]))[0].tolist()
+    [1, 2, 0, 1]
+    """
+    if fits_word(array.type):
+        return to_words(array)
+    codes, values, valid = _encode(array)
+    if pa.types.is_decimal128(array.type):
+        low, high = wide_words(values)
+        order = np.lexsort((low.view(np.uint64), high))
+    else:
+        # Spark compares text by its bytes, which are in the order of the characters.
+        order = np.asarray(pc.array_sort_indices(values))
+    ranks = np.zeros(max(len(order), 1), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks[codes], valid
+
+
+def identify(array: pa.Array) -> tuple[Words, Valid | None]:
+    """As `rank`, but the integers only tell values apart: cheaper where the order is of no use."""
+    if fits_word(array.type):
+        return to_words(array)
+    codes, _, valid = _encode(array)
+    return codes, valid
+
+
+def wide_words(array: pa.Array) -> tuple[Words, Words]:
+    """Low (unsigned) and high words of decimals; those of nulls are arbitrary."""
+    if len(array) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    halves = np.frombuffer(array.buffers()[1], dtype=np.int64, count=2 * len(array), offset=array.offset * 16)
+    return halves[::2], halves[1::2]
+
+
+def sort_rows(columns: Sequence[Words]) -> Words:
+    """The order of rows by the first column, then by the second, and so on; rows that are equal in any order."""
+    key = _pack(columns)
+    if key is None:
+        key = _pack([_close_gaps(column) for column in columns])
+    return np.lexsort(columns[::-1]) if key is None else np.argsort(key)
+
+
+def _pack(columns: Sequence[Words]) -> Words | None:
+    """One integer for each row, which orders as all columns do; None where 64 bits do not hold it."""
+    if len(columns[0]) == 0:
+        return columns[0]
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
+    size = 1
+    for span in spans:
+        size *= span
+    if size > INT_MAX:
+        return None
+    key = columns[0] - lows[0]
+    for column, low, span in zip(columns[1:], lows[1:], spans[1:], strict=True):
+        key = key * span + (column - low)
+    return key
+
+
+def _close_gaps(column: Words) -> Words:
+    """Integers in the same order, not far apart."""
+    if int(column.max()) - int(column.min()) < len(column):
+        return column
+    order = np.argsort(column)
+    ordered = column[order]
+    closed = np.zeros(len(column), dtype=np.int64)
+    closed[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
+    return closed
+
+
+def _encode(array: pa.Array) -> tuple[Words, pa.Array, Valid | None]:
+    """A code for each row, the values of the codes, and which rows have one."""
+    valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array), dtype=np.bool_)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        array = array.cast(pa.binary() if pa.types.is_string(kind) else pa.large_binary())
+    encoded = array.dictionary_encode()
+    codes = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
+    return codes, encoded.dictionary, valid
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
