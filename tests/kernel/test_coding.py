@@ -16,8 +16,8 @@ from headrace.kernel.coding import (
     Layout,
     Outgrown,
     RangeCoder,
-    TextCoder,
     UnknownType,
+    ValueCoder,
     make_coder,
 )
 from headrace.kernel.matrix import unpack
@@ -58,8 +58,8 @@ def test_each_kind_of_column_has_its_coder() -> None:
     assert isinstance(make_coder(pa.array([1, 1000])), RangeCoder)
     assert isinstance(make_coder(pa.array([1, 2**40])), HashCoder)
     assert isinstance(make_coder(pa.array([1.0, 2.0])), HashCoder)
-    assert isinstance(make_coder(pa.array(["a"])), TextCoder)
-    assert isinstance(make_coder(pa.array(["a"]).dictionary_encode()), TextCoder)
+    assert isinstance(make_coder(pa.array(["a"])), ValueCoder)
+    assert isinstance(make_coder(pa.array(["a"]).dictionary_encode()), ValueCoder)
     with pytest.raises(UnknownType, match="cannot group by list"):
         make_coder(pa.array([[1]]))
 
@@ -71,7 +71,7 @@ def test_each_kind_of_column_has_its_coder() -> None:
         (RangeCoder(pa.int64(), 0, 100), [200]),
         (RangeCoder(pa.int64(), -(2**63), -(2**63) + 5), [2**63 - 1]),
         (HashCoder(pa.int64(), 2), [1, 2, 3, 4]),
-        (TextCoder(pa.string(), 2), ["a", "b", "c", "d"]),
+        (ValueCoder(pa.string(), 2), ["a", "b", "c", "d"]),
     ],
 )
 def test_what_outgrows_its_bits(coder: Coder, values: list[Any]) -> None:
@@ -87,7 +87,7 @@ def test_the_least_of_all_integers() -> None:
 
 
 def test_codes_stay_the_same_from_batch_to_batch() -> None:
-    coder = TextCoder(pa.string(), 8)
+    coder = ValueCoder(pa.string(), 8)
     first = coder.encode(pa.array(["x", None, "y"]))
     second = coder.encode(pa.array(["y", "z", "x"]).dictionary_encode())
     assert first.tolist() == [1, 0, 2]

@@ -17,7 +17,7 @@ from headrace.algebra import settle
 from headrace.algebra.ops import Op, Words
 from headrace.algebra.ranks import has_order
 from headrace.algebra.settle import Bag
-from headrace.algebra.states import Lift, NoState, Recipe, State, Types, make_recipe
+from headrace.algebra.states import Fact, Lift, NoState, Recipe, State, make_recipe
 from headrace.algebra.words import MOST_DIGITS
 from headrace.query import Aggregate, Expression, Source
 from headrace.query.dialect import parse_statement
@@ -25,6 +25,9 @@ from headrace.query.dialect import parse_statement
 MOST_DECIMAL_DIGITS = 38
 _MOST_CHARACTERS = 18
 """Of a fraction: Spark may round longer ones when it brings those of an array to one type."""
+
+
+Types = Sequence[pa.DataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,19 @@ class BagRecipe:
     """The multiplicity: how many records count, of those that have the same arguments."""
     lower: str
     type: pa.DataType
+    types: Types = ()
+    """Those of the arguments."""
     parameters: tuple[float, ...] = ()
     """The fractions of percentiles."""
     distinct: bool = False
     """Whether a tuple counts once, however many records have it."""
     inner: Recipe | None = None
     """How the answer comes from states, where each tuple is lifted as a record."""
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """What the finer node keeps for it."""
+        return (self.count,)
 
 
 Make = Callable[[Aggregate, Types], BagRecipe]
@@ -76,7 +86,7 @@ def make_bag_recipe(aggregate: Aggregate, types: Types) -> BagRecipe:
         if not has_order(kind):
             raise NoState(f"{aggregate.sql}: no order is known for {kind}")
     make = _MAKE.get(name, _make_distinct)
-    return make(aggregate, types)
+    return replace(make(aggregate, types), types=tuple(types))
 
 
 def lower_bag(
@@ -104,14 +114,14 @@ def lower_bag(
 
 def _recipe(aggregate: Aggregate, lower: str, kind: pa.DataType, fractions: tuple[float, ...] = ()) -> BagRecipe:
     count = State(Op.ADD, Lift.ONE, (), aggregate.filter)
-    return BagRecipe(bag_arguments(aggregate), count, lower, kind, fractions)
+    return BagRecipe(bag_arguments(aggregate), count, lower, kind, parameters=fractions)
 
 
 def _make_distinct(aggregate: Aggregate, types: Types) -> BagRecipe:
     """DISTINCT of whatever has a state: each tuple of the bag is one record."""
     if not aggregate.distinct:
         raise NoState(f"{aggregate.sql}: no bag is known for it")
-    inner = make_recipe(replace(aggregate, distinct=False, filter=None), types)
+    inner = make_recipe(replace(aggregate, distinct=False, filter=None), [Fact(kind) for kind in types])
     return replace(_recipe(aggregate, inner.lower, inner.type), distinct=True, inner=inner)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
+from headrace.algebra.ranks import has_order
 from headrace.algebra.words import fits_word, from_words, to_words
 from headrace.kernel.matrix import or_column
 from headrace.kernel.table import Table
@@ -122,8 +123,8 @@ class HashCoder:
         return np.concatenate([np.zeros(1, dtype=np.int64), self._numbers.rows[:, 0]])
 
 
-class TextCoder:
-    """Text and binary values, numbered in the order in which they come."""
+class ValueCoder:
+    """Values that are no words (text, bytes, long decimals), numbered in the order in which they come."""
 
     def __init__(self, kind: pa.DataType, bits: int) -> None:
         self.kind = kind
@@ -152,18 +153,19 @@ class TextCoder:
 
     def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
         """See `Coder`."""
-        crcs = [zlib.crc32(value) for value in self._values.cast(pa.large_binary()).to_pylist()]
+        texts = self._values.cast(pa.string()) if pa.types.is_decimal(self.kind) else self._values
+        crcs = [zlib.crc32(value) for value in texts.cast(pa.large_binary()).to_pylist()]
         return np.array([0, *crcs], dtype=np.uint64)[codes]
 
 
 def make_coder(sample: pa.Array) -> Coder:
     """A coder for columns like this one, with some room for values that it does not have."""
     kind = sample.type.value_type if pa.types.is_dictionary(sample.type) else sample.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
-        coded = sample if pa.types.is_dictionary(sample.type) else pc.dictionary_encode(sample)
-        return TextCoder(kind, _bits_for(len(coded.dictionary)) + _SLACK_BITS)
-    if not fits_word(kind):
+    if not has_order(kind):
         raise UnknownType(f"cannot group by {kind}")
+    if not fits_word(kind):
+        coded = sample if pa.types.is_dictionary(sample.type) else pc.dictionary_encode(sample)
+        return ValueCoder(kind, _bits_for(len(coded.dictionary)) + _SLACK_BITS)
     words, valid = to_words(sample)
     present = words if valid is None else words[valid]
     least, most = _extent(present, 0)

@@ -25,8 +25,9 @@ class HighLevel:
         self.measures = Measures()
         self._reducers: dict[int, Reducer] = {}
         for node in plan.split_nodes if last else plan.roots:
-            # A query without keys has an answer even where there is no record.
-            if not key_count(plan.nodes[node]) and home_bucket(node, buckets) == bucket:
+            # A query without keys or window has an answer even where there is no record.
+            meets_here = home_bucket(node, buckets) == bucket and (last or plan.deal_of(node).key is None)
+            if plan.nodes[node].slices is None and meets_here:
                 self._reducers[node] = make_reducer(plan.nodes[node])
 
     def add(self, node: int, blob: bytes) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from headrace.algebra.states import Fact, NoState, Recipe, State, make_recipe
-from headrace.algebra.words import fits_word
-from headrace.plan.plan import Answer, Deal, Node, Plan, Slices
-from headrace.query import Expression, Query, Window
+from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
+from headrace.algebra.ranks import has_order
+from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
+from headrace.query import Aggregate, Expression, Query, Window
 
 Facts = Mapping[Expression, Fact]
 """What is known of every expression over the stream; its type comes from Spark."""
@@ -22,12 +23,16 @@ Facts = Mapping[Expression, Fact]
 Branch = tuple[Expression | None, Slices | None]
 
 
+Member = tuple[Query, tuple[AnyRecipe, ...]]
+"""A query with the recipes of its aggregates."""
+
+
 def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
     `span_us` is how long the records go on, where that is known, and `cores` how many tasks can run at a time.
     """
-    branches: dict[Branch, list[tuple[Query, tuple[Recipe, ...]]]] = {}
+    branches: dict[Branch, list[Member]] = {}
     beside = []
     for query in queries:
         if not query.shareable:
@@ -44,51 +49,74 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
     answers: list[Answer] = []
     deals: list[Deal | None] = []
     for branch, members in branches.items():
-        root = len(nodes)
-        _grow_tree(branch, members, nodes, parents, answers)
-        deals += [_deal(branch[1], members, nodes[root:], span_us, cores), *[None] * (len(nodes) - root - 1)]
+        for tree in _trees(members):
+            root = len(nodes)
+            _grow_tree(branch, tree, nodes, parents, answers)
+            deals += [_deal(branch[1], tree, span_us, cores), *[None] * (len(nodes) - root - 1)]
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), tuple(beside))
+
+
+def needed_expressions(query: Query) -> tuple[Expression, ...]:
+    """Every expression over the stream whose type the plan has to know."""
+    needed = [*query.keys, query.where, query.window.time if query.window else None]
+    for aggregate in query.aggregates:
+        needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
+        needed += [*bag_arguments(aggregate), aggregate.filter]
+    return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
+
+
+def _node_keys(member: Member) -> frozenset[Expression]:
+    """The keys of the node that a query comes from: its own, and what its bags hold."""
+    query, recipes = member
+    bags = [recipe for recipe in recipes if isinstance(recipe, BagRecipe)]
+    return frozenset([*query.keys, *(argument for bag in bags for argument in bag.arguments)])
+
+
+def _trees(members: Sequence[Member]) -> list[list[Member]]:
+    """Queries for one root each: a bag with values that no query groups by would make every other node larger."""
+    plain = frozenset(key for query, _ in members for key in query.keys)
+    trees: dict[frozenset[Expression], list[Member]] = {}
+    for member in members:
+        trees.setdefault(_node_keys(member) - plain, []).append(member)
+    return list(trees.values())
 
 
 _SLICES_PER_CORE = 2
 """With so many slices for each core, dealing by slice alone keeps all of them busy."""
 
 
-def _deal(
-    slices: Slices | None,
-    members: Sequence[tuple[Query, tuple[Recipe, ...]]],
-    nodes: Sequence[Node],
-    span_us: int | None,
-    cores: int,
-) -> Deal:
+def _deal(slices: Slices | None, members: Sequence[Member], span_us: int | None, cores: int) -> Deal:
     """By slice, where windows are slices; where these are few or windows overlap, by the most common key."""
     windows = [query.window for query, _ in members]
     by_slice = slices is not None and all(w is not None and w.range_us == w.slide_us for w in windows)
-    if (
-        by_slice
-        and span_us is not None
-        and slices is not None
-        and span_us // slices.size_us >= _SLICES_PER_CORE * cores
-    ):
-        return Deal(by_slice)
-    votes = [key for node in nodes for key in node.keys]
-    return Deal(by_slice, max(dict.fromkeys(votes), key=votes.count, default=None))
+    many = slices is not None and span_us is not None and span_us // slices.size_us >= _SLICES_PER_CORE * cores
+    votes = [key for query, _ in members for key in query.keys]
+    key = max(dict.fromkeys(votes), key=votes.count, default=None)
+    return Deal(by_slice, None if by_slice and many else key)
 
 
-def _recipes(query: Query, facts: Facts) -> tuple[Recipe, ...]:
-    for expression in query.inputs:
+def _recipes(query: Query, facts: Facts) -> tuple[AnyRecipe, ...]:
+    for expression in needed_expressions(query):
         if expression not in facts:
             raise NoState(f"{expression.sql} is of a type that only Spark knows")
     for key in query.keys:
         kind = facts[key].type
-        if not (pa.types.is_string(kind) or pa.types.is_binary(kind) or fits_word(kind)):
+        if not has_order(kind):
             raise NoState(f"the key {key.sql} is {kind}")
     if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
         raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
-    return tuple(
-        make_recipe(aggregate, [facts[argument] for argument in aggregate.arguments if argument.sql != "*"])
-        for aggregate in query.aggregates
-    )
+    return tuple(_recipe(aggregate, facts) for aggregate in query.aggregates)
+
+
+def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
+    """From states, where there are some of fixed size, else from a bag."""
+    try:
+        return make_recipe(aggregate, [facts[a] for a in aggregate.arguments if a.sql != "*"])
+    except NoState as no_state:
+        try:
+            return make_bag_recipe(aggregate, [facts[argument].type for argument in bag_arguments(aggregate)])
+        except NoState as no_bag:
+            raise NoState(f"{no_state}; {no_bag}") from no_bag
 
 
 def _slices(window: Window | None) -> Slices | None:
@@ -101,21 +129,23 @@ def _slices(window: Window | None) -> Slices | None:
 
 def _grow_tree(
     branch: Branch,
-    members: Sequence[tuple[Query, tuple[Recipe, ...]]],
+    members: Sequence[Member],
     nodes: list[Node],
     parents: list[int | None],
     answers: list[Answer],
 ) -> None:
     where, slices = branch
-    every_key = tuple(dict.fromkeys(key for query, _ in members for key in query.keys))
-    groups: dict[frozenset[Expression], list[tuple[Query, tuple[Recipe, ...]]]] = {frozenset(every_key): []}
-    for query, recipes in sorted(members, key=lambda member: -len(set(member[0].keys))):
-        groups.setdefault(frozenset(query.keys), []).append((query, recipes))
+    own = {id(member): _node_keys(member) for member in members}
+    named = [key for query, _ in members for key in query.keys]
+    every_key = tuple(dict.fromkeys([*named, *sorted(frozenset().union(*own.values()), key=str)]))
+    groups: dict[frozenset[Expression], list[Member]] = {frozenset(every_key): []}
+    for member in sorted(members, key=lambda member: -len(own[id(member)])):
+        groups.setdefault(own[id(member)], []).append(member)
     placed: list[int] = []
     for keys, group in groups.items():
         ancestors = [index for index in placed if keys < set(nodes[index].keys)]
         parents.append(min(ancestors, key=lambda index: len(nodes[index].keys)) if ancestors else None)
-        below = [recipe for query, recipes in members if set(query.keys) <= keys for recipe in recipes]
+        below = [recipe for member in members if own[id(member)] <= keys for recipe in member[1]]
         states: dict[State, None] = dict.fromkeys(state for recipe in below for state in recipe.states)
         placed.append(len(nodes))
         nodes.append(Node(tuple(key for key in every_key if key in keys), tuple(states), slices, where))

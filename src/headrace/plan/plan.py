@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.algebra.bag import BagRecipe
 from headrace.algebra.states import Recipe, State
 from headrace.query import Expression, Query
 from headrace.query.interval import format_interval
+
+AnyRecipe = Recipe | BagRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,19 @@ class Deal:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A query's place in the plan: the node that has its groups, and a recipe for each of its aggregates."""
+    """A query's place in the plan: the node that it comes from, and a recipe for each of its aggregates.
+
+    The node has the query's groups as its rows or, where an aggregate needs a bag, finer ones.
+    """
 
     query: Query
     node: int
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[AnyRecipe, ...]
+
+    @property
+    def from_bag(self) -> bool:
+        """Whether the rows of the node are finer than the query's groups."""
+        return any(isinstance(recipe, BagRecipe) for recipe in self.recipes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +111,11 @@ class Plan:
         return deal
 
     def whole(self, node: int, deal: Deal) -> bool:
-        """Whether all rows of each of a node's groups meet in one bucket."""
-        return deal.key is None or deal.key in self.nodes[node].keys
+        """Whether all rows of each of a node's groups, and of those of its queries, meet in one bucket."""
+        if deal.key is None:
+            return True
+        coarser = [self.answers[number] for number in self.answers_of(node) if self.answers[number].from_bag]
+        return deal.key in self.nodes[node].keys and all(deal.key in answer.query.keys for answer in coarser)
 
     @property
     def split_nodes(self) -> tuple[int, ...]:

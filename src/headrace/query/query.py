@@ -100,14 +100,6 @@ class Query:
         """Whether the query can be planned together with others."""
         return not self.obstacles
 
-    @property
-    def inputs(self) -> tuple[Expression, ...]:
-        """Every expression over the stream that the query needs, each once."""
-        needed = [*self.keys, self.where, self.window.time if self.window else None]
-        for aggregate in self.aggregates:
-            needed += [*(a for a in aggregate.arguments if a.sql != "*"), aggregate.filter]
-        return tuple(dict.fromkeys(part for part in needed if part is not None))
-
     @functools.cached_property
     def sql(self) -> str:
         """The query written anew from its parts: to Spark it means the same as `text`."""

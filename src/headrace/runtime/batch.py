@@ -18,7 +18,7 @@ from headrace.algebra.states import Fact
 from headrace.errors import RunError
 from headrace.kernel.low import node_inputs
 from headrace.kernel.partial import unpack_columns
-from headrace.plan.build import Facts, make_plan
+from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.plan import Answer, Plan
 from headrace.query import Expression, Query
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
@@ -55,7 +55,9 @@ class Prepared:
 def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Prepared:
     """Plan a workload; Spark says what type every expression has."""
     reference = run_reference(queries, stream, spark)
-    needed = list(dict.fromkeys(e for query in queries.values() if query.shareable for e in query.inputs))
+    needed = list(
+        dict.fromkeys(e for query in queries.values() if query.shareable for e in needed_expressions(query))
+    )
     source = Source.of(stream, needed)
     types = _types(needed, stream, spark)
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
