@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.errors import Problem, QueryError, WorkloadError, did_you_mean
+from headrace.plan.plan import Plan
 from headrace.query import Query, Source, parse_query
 from headrace.query.functions import spark_functions
+from headrace.runtime.batch import BUDGET_BYTES, prepare, run_batch
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results
 from headrace.runtime.session import session_functions, start_session
@@ -18,8 +19,6 @@ from headrace.sources import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-NOT_SHARED_YET = "run by plain Spark, query by query: the shared engine is not part of this version"
 
 _NAME_LINE = re.compile(r"^[ \t]*--[ \t]*name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # also a folder's name, and Spark hides folders that begin with _ or .
@@ -75,13 +74,25 @@ class Workload(Mapping[str, Query]):
     def reference(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
         """The answers by plain Spark, query by query, nothing shared."""
         spark = spark or start_session()
-        own = session_functions(spark) - spark_functions().keys()
-        return run_reference(self.bind(stream, own), stream, spark)
+        return run_reference(self._bound(stream, spark), stream, spark)
 
-    def run(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
-        """The answers of all queries."""
-        warnings.warn(NOT_SHARED_YET, stacklevel=2)
-        return self.reference(stream, spark=spark)
+    def run(self, stream: Stream, *, spark: SparkSession | None = None, budget: int = BUDGET_BYTES) -> Results:
+        """The answers of all queries: exactly those of plain Spark, by one pass over the stream.
+
+        When this returns, that pass is done. Queries that cannot be shared run when their answer is read. `budget`
+        is the memory in bytes that one worker has for groups; what exceeds it is sent on, at some cost in time.
+        """
+        spark = spark or start_session()
+        return run_batch(self._bound(stream, spark), stream, spark, budget)
+
+    def plan(self, stream: Stream, *, spark: SparkSession | None = None) -> Plan:
+        """How the queries would be run: `plan.explain()` prints it."""
+        spark = spark or start_session()
+        return prepare(self._bound(stream, spark), stream, spark).plan
+
+    def _bound(self, stream: Stream, spark: SparkSession) -> Workload:
+        own = session_functions(spark) - spark_functions().keys()
+        return self.bind(stream, own)
 
 
 def _parse_all(

@@ -73,9 +73,14 @@ def test_the_same_query_under_two_names_is_one_node() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("SELECT src, median(bytes) FROM t GROUP BY src", "median(bytes): no state is known for it"),
-        ("SELECT count(DISTINCT src) FROM t", "count(DISTINCT src): DISTINCT needs a finer node"),
-        ("SELECT max(src) FROM t", "max(src): no word for string"),
+        (
+            "SELECT src, first(bytes) FROM t GROUP BY src",
+            "first(bytes): no state is known for it; first(bytes): no bag is known for it",
+        ),
+        (
+            "SELECT max(tags) FROM t",
+            "max(tags): no word for list<item: string>; max(tags): no order is known for list<item: string>",
+        ),
         ("SELECT tags, count(*) FROM t GROUP BY tags", "the key tags is list<item: string>"),
         ("SELECT rank() OVER (ORDER BY src) FROM t GROUP BY src", "a window function (OVER)"),
         ("SELECT count(*) FROM t GROUP BY window(src, '1 hour')", "the time src is string"),
@@ -86,6 +91,22 @@ def test_what_plain_spark_runs_beside_the_plan(text: str, reason: str) -> None:
     assert plan.beside == (("q", reason),)
     assert plan.nodes == ()
     assert reason in plan.explain()
+
+
+def test_bags_come_from_finer_nodes() -> None:
+    plan = plan_of(
+        pairs="SELECT src, count(DISTINCT dst) FROM t GROUP BY src",
+        by_dst="SELECT dst, sum(bytes) FROM t GROUP BY dst",
+        sizes="SELECT src, median(bytes), count(*) FROM t GROUP BY src",
+    )
+    assert plan.explain() == (
+        "3 queries from 2 passes over the records\n"
+        "- (src, dst): pairs [low level, 3 states, dealt by src]\n"
+        "  - (dst): by_dst [high level, 2 states]\n"
+        "- (src, bytes): sizes [low level, 1 states, dealt by src]"
+    )
+    assert plan.split_nodes == (1,)
+    assert "<summary>(src, dst): pairs" in plan._repr_html_()
 
 
 def test_json_and_identity() -> None:

@@ -49,10 +49,9 @@ def test_each_query_gets_what_spark_gives(spark: SparkSession, flows: Stream) ->
         results["totl"]
 
 
-def test_run_says_that_nothing_is_shared_yet(spark: SparkSession, flows: Stream) -> None:
-    with pytest.warns(UserWarning, match="plain Spark, query by query"):
-        results = Workload({"total": QUERIES["total"]}).run(flows, spark=spark)
-    assert results["total"].collect() == [(3,)]
+def test_there_is_nothing_to_profile(spark: SparkSession, flows: Stream) -> None:
+    with pytest.raises(RunError, match="there is no plan to profile"):
+        Workload({"total": QUERIES["total"]}).reference(flows, spark=spark).profile()
 
 
 def test_a_view_with_a_join_is_a_stream(spark: SparkSession, flows: Stream) -> None:

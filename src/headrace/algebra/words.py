@@ -37,6 +37,14 @@ def fits_word(kind: pa.DataType) -> bool:
     )
 
 
+def to_integers(array: pa.Array) -> tuple[npt.NDArray[np.signedinteger[Any]], Valid | None]:
+    """As `to_words`, but integers that lie narrower in memory stay so."""
+    kind = pa.int32() if pa.types.is_date32(array.type) else array.type
+    if array.null_count or not pa.types.is_signed_integer(kind):
+        return to_words(array)
+    return _view(array, np.dtype(kind.to_pandas_dtype())), None
+
+
 def to_words(array: pa.Array) -> tuple[Words, Valid | None]:
     """The words of a column (0 where it is null) and which of its values are not null; None says all."""
     valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array), dtype=np.bool_)
@@ -92,12 +100,13 @@ def restore_floats(words: Words) -> npt.NDArray[np.float64]:
 
 def _numpy(array: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
     """The values as NumPy sees them; those of nulls are arbitrary."""
-    plain = array.cast(kind)
-    width = kind.bit_width // 8
-    dtype = np.int64 if pa.types.is_integer(kind) else np.float64
-    if len(plain) == 0:
+    return _view(array.cast(kind), np.dtype(np.int64 if pa.types.is_integer(kind) else np.float64))
+
+
+def _view(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if len(array) == 0:
         return np.empty(0, dtype=dtype)
-    return np.frombuffer(plain.buffers()[1], dtype=dtype, count=len(plain), offset=plain.offset * width)
+    return np.frombuffer(array.buffers()[1], dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
 def _decimal_words(array: pa.Array) -> Words:

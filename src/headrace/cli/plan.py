@@ -9,11 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from headrace.cli.console import Debug, out
+from headrace.cli.console import Debug, out, waiting
 from headrace.cli.inputs import load_inputs
 from headrace.cli.run import Name, Queries, Time
+from headrace.plan.plan import Plan
 from headrace.query import Query
 from headrace.query.interval import format_interval
+from headrace.runtime.session import start_session
+from headrace.sources import Stream
 from headrace.workload import Workload
 
 
@@ -24,23 +27,42 @@ def plan(
     ] = None,
     time_column: Time = None,
     name: Name = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Start Spark and print the plan: the tree of nodes, and what runs beside."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Show the parsed queries: keys, window, aggregates, and whether each can be shared or why not.
+    """Show the parsed queries (keys, window, aggregates, whether each can be shared or why not), or their plan.
 
     Example: headrace plan examples/netflow/queries --stream data/flows --time ts
     """
+    if tree and stream is None:
+        raise typer.BadParameter("a plan needs the stream's types: add --stream", param_hint="--tree")
     if stream is None:
         workload = Workload.load(queries)
     else:
-        workload, _ = load_inputs(queries, stream, name, time_column)
+        workload, source = load_inputs(queries, stream, name, time_column)
+        if tree:
+            made = _make_plan(workload, source)
+            out.print_json(made.to_json()) if as_json else out.print(made.explain(), highlight=False, markup=False)
+            return
     if as_json:
         out.print_json(json.dumps([describe(query) for query in workload.values()]))
         return
     out.print(_table(workload, Path(queries)))
     shared = sum(query.shareable for query in workload.values())
     out.print(f"{shared} of {len(workload)} queries can be shared")
+
+
+def _make_plan(workload: Workload, stream: Stream) -> Plan:
+    with waiting("starting Spark (about 10 s) ..."):
+        spark = start_session()
+    try:
+        return workload.plan(stream, spark=spark)
+    finally:
+        spark.stop()
 
 
 def describe(query: Query) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-import warnings
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -14,9 +13,11 @@ from headrace.cli.console import Debug, counting, err, out, waiting
 from headrace.cli.inputs import load_inputs
 from headrace.cli.show import answer_table
 from headrace.errors import OutputError
+from headrace.kernel.compiled import load_kernels
+from headrace.runtime.batch import BUDGET_BYTES
 from headrace.runtime.results import Format, Results
 from headrace.runtime.session import start_session
-from headrace.workload import NOT_SHARED_YET, Workload
+from headrace.workload import Workload
 
 Queries = Annotated[
     Path, typer.Argument(help="A folder of *.sql files, or one file with '-- name: ...' before each query.")
@@ -44,6 +45,11 @@ def run(
     show: Annotated[int, typer.Option("--show", min=0, help="Rows to print per query; 0 prints none.")] = 10,
     cores: Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use. [default: all]")] = None,
     time_zone: Annotated[str, typer.Option("--time-zone", help="The session's time zone.")] = "UTC",
+    memory: Annotated[int, typer.Option("--memory", min=1, help="MiB for groups in each worker.")] = BUDGET_BYTES
+    >> 20,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print the plan with the rows and seconds of each node.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Run all queries over a stream and show their answers.
@@ -62,11 +68,15 @@ def run(
         with waiting("starting Spark (about 10 s) ..."):
             spark = start_session(cores=cores, time_zone=time_zone)
         try:
+            with waiting("loading the kernels (on a new machine they are compiled first, about 20 s) ..."):
+                compiled = load_kernels()
+            if compiled:
+                err.print("compiled the kernels; the next run finds them ready")
             begin = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the next line says the same
-                results = workload.run(source, spark=spark)
-            err.print(f"{len(workload)} queries, {NOT_SHARED_YET}")
+            with waiting(f"one pass for {len(workload)} queries ..."):
+                results = workload.run(source, spark=spark, budget=memory << 20)
+            if profile:
+                err.print(str(results.profile()), highlight=False, markup=False, soft_wrap=True)
             with counting("queries", len(workload)) as done:
                 results.write(str(kept), overwrite=overwrite, progress=lambda _: done(1))
             seconds = time.perf_counter() - begin
@@ -78,7 +88,9 @@ def run(
         if show:
             _show(workload, kept, show, time_zone)
     place = f", written to {out_folder}" if out_folder is not None else ""
-    err.print(f"{len(workload)} queries in {seconds:.1f} s{place}")
+    plan = results.profile().plan
+    beside = f" and {len(plan.beside)} by plain Spark beside it" if plan.beside else ""
+    err.print(f"{len(plan.answers)} queries by one shared pass{beside}: {seconds:.1f} s{place}")
 
 
 def _show(workload: Workload, folder: Path, rows: int, time_zone: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
 from headrace.algebra.ranks import has_order
-from headrace.algebra.words import fits_word, from_words, to_words
+from headrace.algebra.words import fits_word, from_words, to_integers, to_words
 from headrace.kernel.matrix import or_column
 from headrace.kernel.table import Table
 
@@ -37,6 +37,21 @@ class UnknownType(TypeError):
     """A column of a type that the kernel cannot group by."""
 
 
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of a column: integers, less a base (modulo 2**64)."""
+
+    values: npt.NDArray[np.signedinteger[Any]]
+    base: int = 0
+
+    def __getitem__(self, part: slice) -> Codes:
+        return Codes(self.values[part], self.base)
+
+    def plain(self) -> Words:
+        """The codes themselves."""
+        return self.values.astype(np.int64) - self.base
+
+
 class Coder(Protocol):
     """Columns of one type to codes and back."""
 
@@ -46,7 +61,7 @@ class Coder(Protocol):
     def bits(self) -> int:
         """How many bits the codes take."""
 
-    def encode(self, array: pa.Array) -> Words:
+    def encode(self, array: pa.Array) -> Codes:
         """The codes of a column: 0 for null; raises `Outgrown`."""
 
     def decode(self, codes: Words) -> pa.Array:
@@ -64,14 +79,14 @@ class RangeCoder:
         self._least = least
         self.bits = _bits_for(most - least + 1)
 
-    def encode(self, array: pa.Array) -> Words:
+    def encode(self, array: pa.Array) -> Codes:
         """See `Coder`."""
-        words, valid = to_words(array)
+        words, valid = to_integers(array)
         low, high = _extent(words if valid is None else words[valid], self._least)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
-        codes = words - wrapped(self._least - 1)
-        return codes if valid is None else np.where(valid, codes, 0)
+        base = wrapped(self._least - 1)
+        return Codes(words, base) if valid is None else Codes(np.where(valid, words, base), base)
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
@@ -94,7 +109,7 @@ class HashCoder:
         self.bits = bits
         self._numbers = Table(1, ())
 
-    def encode(self, array: pa.Array) -> Words:
+    def encode(self, array: pa.Array) -> Codes:
         """See `Coder`."""
         words, valid = to_words(array)
         present = words if valid is None else words[valid]
@@ -102,10 +117,10 @@ class HashCoder:
         if len(self._numbers) >= 1 << self.bits:
             raise Outgrown
         if valid is None:
-            return numbers
+            return Codes(numbers)
         codes = np.zeros(len(words), dtype=np.int64)
         codes[valid] = numbers
-        return codes
+        return Codes(codes)
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
@@ -131,7 +146,7 @@ class ValueCoder:
         self.bits = bits
         self._values = pa.array([], kind)
 
-    def encode(self, array: pa.Array) -> Words:
+    def encode(self, array: pa.Array) -> Codes:
         """See `Coder`. The work per row is a look-up in an array; hashing is done once per distinct value."""
         coded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
         values = coded.dictionary.cast(self.kind)
@@ -144,7 +159,7 @@ class ValueCoder:
             raise Outgrown
         by_index = np.append(np.asarray(known, dtype=np.int64) + 1, 0)  # the last one is for nulls
         indices = np.asarray(pc.fill_null(coded.indices.cast(pa.int64()), len(values)))
-        return np.asarray(by_index[indices], dtype=np.int64)
+        return Codes(by_index[indices])
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
@@ -231,11 +246,11 @@ class Layout:
             free[word] -= bits[index]
         return Layout(tuple(places[index] for index in range(len(bits))), max(1, len(free)))
 
-    def pack(self, codes: Sequence[Words], into: Words) -> None:
+    def pack(self, codes: Sequence[Codes], into: Words) -> None:
         """Write the key words of rows into the first columns of `into`."""
         into[:, : self.words] = 0
         for place, column in zip(self.places, codes, strict=True):
-            or_column(into, place.word, place.shift, column)
+            or_column(into, place.word, place.shift, column.values, column.base)
 
     def moves(self, columns: Sequence[int], child: Layout) -> Words:
         """For `move`: where the codes of some columns are, and where a child's layout has them."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-_BLOCK = 1 << 10
+_BLOCK = 1 << 8
 """Rows whose cache lines are still there when the next column is copied."""
 
 
 @numba.njit(nogil=True, cache=True)
-def or_column(rows, word, shift, codes):  # type: ignore[no-untyped-def]
-    """Put codes into the bits from `shift` on of one word of each row."""
-    for i in range(len(codes)):
-        rows[i, word] |= codes[i] << shift
+def or_column(rows, word, shift, values, base):  # type: ignore[no-untyped-def]
+    """Put codes, which are values less a base, into the bits from `shift` on of one word of each row."""
+    for i in range(len(values)):
+        rows[i, word] |= (np.int64(values[i]) - base) << shift
 
 
 @numba.njit(nogil=True, cache=True)

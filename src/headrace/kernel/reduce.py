@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.coding import Coder, Layout, Outgrown, make_coder
+from headrace.kernel.coding import Coder, Codes, Layout, Outgrown, make_coder
 from headrace.kernel.matrix import put_column
 from headrace.kernel.rows import BATCH_ROWS, Rows
 from headrace.kernel.table import Table
@@ -60,7 +60,7 @@ class Reducer:
         """Groups that `take` gave come back."""
         self._table.add(rows.matrix)
 
-    def _encode(self, keys: Sequence[pa.Array]) -> list[Words]:
+    def _encode(self, keys: Sequence[pa.Array]) -> list[Codes]:
         if not self._coders and self._keys:
             self._learn(keys)
         return [coder.encode(key) for coder, key in zip(self._coders, keys, strict=True)]
@@ -78,7 +78,7 @@ class Reducer:
         self._layout = Layout.of([coder.bits for coder in self._coders])
         self._table = Table(self._layout.words, self.ops)
 
-    def _add_codes(self, codes: Sequence[Words], slots: Sequence[Words], rows: int) -> None:
+    def _add_codes(self, codes: Sequence[Codes], slots: Sequence[Words], rows: int) -> None:
         words = self._layout.words
         batch = np.empty((min(BATCH_ROWS, rows), self._table.width), dtype=np.int64)
         for low in range(0, rows, BATCH_ROWS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -153,15 +154,35 @@ class Plan:
         ]
         return json.dumps({"nodes": nodes, "beside": dict(self.beside)})
 
-    def _tree(self, index: int, indent: str, notes: Mapping[int, str]) -> list[str]:
-        node = self.nodes[index]
+    def _repr_html_(self) -> str:
+        """The tree for a notebook, each node with its children folded below it."""
+        beside = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in self.beside)
+        trees = "".join(self._html(root) for root in self.roots)
+        return (
+            f"<p>{len(self.answers)} queries from {len(self.roots)} passes over the records</p><ul>{trees}</ul>"
+            + (f"<p>beside, by plain Spark</p><ul>{beside}</ul>" if beside else "")
+        )
+
+    def _html(self, index: int) -> str:
+        below = "".join(self._html(child) for child in self.children(index))
+        line = html.escape(self._line(index))
+        return (
+            f"<li><details open><summary>{line}</summary><ul>{below}</ul></details></li>"
+            if below
+            else f"<li>{line}</li>"
+        )
+
+    def _line(self, index: int) -> str:
+        node, parent = self.nodes[index], self.parents[index]
         keys = ", ".join(key.sql for key in node.keys) or "no keys"
         slices = f" per {_slices(node.slices)}" if node.slices else ""
-        where = f" where {node.filter.sql}" if node.filter and not indent else ""
+        where = f" where {node.filter.sql}" if node.filter and parent is None else ""
         answers = ", ".join(self.names(index)) or "phantom"
-        level = f"{_level(self.parents[index])} level"
         dealt = f", dealt by {self.deals[index]}" if self.deals[index] else ""
-        lines = [f"{indent}- ({keys}){slices}{where}: {answers} [{level}, {len(node.states)} states{dealt}]"]
+        return f"({keys}){slices}{where}: {answers} [{_level(parent)} level, {len(node.states)} states{dealt}]"
+
+    def _tree(self, index: int, indent: str, notes: Mapping[int, str]) -> list[str]:
+        lines = [f"{indent}- {self._line(index)}"]
         if index in notes:
             lines.append(f"{indent}    {notes[index]}")
         for child in self.children(index):

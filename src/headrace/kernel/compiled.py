@@ -1,0 +1,40 @@
+"""All compiled functions of the kernel, loaded ahead: on a new machine that takes a while, once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.ops import Op, slot_count
+from headrace.kernel import combine, matrix, table
+from headrace.kernel.reduce import Reducer
+
+_FUNCTIONS = [
+    function
+    for module in (combine, matrix, table)
+    for function in vars(module).values()
+    if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
+]
+
+
+def load_kernels() -> bool:
+    """Load every compiled function, as workers will call them; says whether some had to be compiled first.
+
+    Compiled code is kept beside the source files, or in the user's cache where these cannot be written.
+    """
+    before = _compilations()
+    ops = list(Op)
+    rows = 3000  # more than a table has room for at first
+    for writable in (True, False):
+        slots = [np.ones(rows, dtype=np.int64) for op in ops for _ in range(slot_count(op))]
+        for slot in slots:
+            slot.flags.writeable = writable
+        integers = [pa.array(np.arange(rows) % 100, kind) for kind in (pa.int8(), pa.int16(), pa.int32())]
+        reducer = Reducer(5, ops)
+        reducer.add([pa.array(np.arange(rows)), pa.array(["a"] * rows), *integers], slots, rows)
+        reducer.rows.reduce([1], [0])[0].columns([0], [0])
+    return _compilations() > before
+
+
+def _compilations() -> int:
+    return sum(sum(function.stats.cache_misses.values()) for function in _FUNCTIONS)
