@@ -14,13 +14,13 @@ from headrace.kernel.coding import (
     Coder,
     Codes,
     HashCoder,
-    Layout,
     Outgrown,
     RangeCoder,
     UnknownType,
     ValueCoder,
     make_coder,
 )
+from headrace.kernel.layout import Layout
 from headrace.kernel.matrix import unpack
 from tests.algebra.test_words import KINDS, key
 
@@ -107,7 +107,7 @@ def test_packed_codes_come_back(bits: list[int], data: st.DataObject) -> None:
         for b in bits
     ]
     packed = np.full((rows, layout.words + 1), -1, dtype=np.int64)
-    layout.pack([Codes(column) for column in columns], packed)
+    layout.pack([Codes(column) for column in columns], packed, 0)
     out = np.empty((len(bits), rows), dtype=np.int64)
     unpack(packed, layout.fields(range(len(bits))), np.empty(0, dtype=np.int64), out)
     assert out.tolist() == [column.tolist() for column in columns]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op
+from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 
@@ -27,9 +28,22 @@ def columns(rows: list[Any]) -> list[pa.Array]:
     return [pa.array([key[index] for key, _ in rows], kind) for index, kind in enumerate(KINDS)]
 
 
-def add(reducer: Reducer, rows: list[Any]) -> None:
+class Node:
+    """A reducer with the coders of its keys."""
+
+    def __init__(self, *ops: Op) -> None:
+        self.reducer = Reducer(ops)
+        self.coding = Coding()
+
+    def add(self, keys: list[pa.Array], slots: list[Any], chosen: Any = None) -> None:
+        codes = [self.coding.encode(name, key) for name, key in enumerate(keys)]
+        coders = tuple(self.coding.coder(name) for name in range(len(keys)))
+        self.reducer.add(coders, codes, slots, len(slots[0]) if chosen is None else len(chosen), chosen)
+
+
+def add(node: Node, rows: list[Any], chosen: Any = None) -> None:
     values = np.array([value for _, value in rows], dtype=np.int64)
-    reducer.add(columns(rows), [np.ones(len(rows), dtype=np.int64), values], len(rows))
+    node.add(columns(rows), [np.ones(len(rows), dtype=np.int64), values], chosen)
 
 
 def columns_of(rows: Rows) -> tuple[list[pa.Array], list[Any]]:
@@ -39,11 +53,11 @@ def columns_of(rows: Rows) -> tuple[list[pa.Array], list[Any]]:
 
 def merge(parts: list[Rows]) -> Rows:
     """What the high level does with the partials of a low level."""
-    whole = Reducer(len(KINDS), [Op.ADD, Op.MAX])
+    whole = Node(Op.ADD, Op.MAX)
     for part in parts:
-        keys, slots = columns_of(part)
-        whole.add(keys, slots, len(part))
-    return whole.rows
+        if len(part):
+            whole.add(*columns_of(part))
+    return whole.reducer.rows
 
 
 def groups(rows: Rows) -> dict[Any, tuple[int, ...]]:
@@ -54,23 +68,24 @@ def groups(rows: Rows) -> dict[Any, tuple[int, ...]]:
 
 @given(st.lists(ROWS, min_size=1, max_size=4), st.booleans())
 def test_pieces(pieces: list[list[Any]], leave_early: bool) -> None:
-    low, left = Reducer(len(KINDS), [Op.ADD, Op.MAX]), []
+    low, left = Node(Op.ADD, Op.MAX), []
     for piece in pieces:
         add(low, piece)
         if leave_early:
-            left.append(low.take())
+            left.append(low.reducer.take())
     counts: Counter[Any] = Counter()
     most: dict[Any, int] = defaultdict(lambda: -(2**63))
     for key, value in (row for piece in pieces for row in piece):
         counts[key] += 1
         most[key] = max(most[key], value)
-    assert groups(merge([merge([*left, low.take()])])) == {key: (counts[key], most[key]) for key in counts}
+    assert groups(merge([merge([*left, low.reducer.take()])])) == {key: (counts[key], most[key]) for key in counts}
 
 
 @given(ROWS)
 def test_a_child_has_the_sums_of_its_parent(rows: list[Any]) -> None:
-    parent = Reducer(len(KINDS), [Op.ADD, Op.MAX])
-    add(parent, rows)
+    node = Node(Op.ADD, Op.MAX)
+    add(node, rows)
+    parent = node.reducer
     child, into = parent.rows.reduce([1], [0])
     assert groups(child) == {(key,): (n,) for key, n in Counter(key[1] for key, _ in rows).items()}
     if rows:
@@ -82,18 +97,27 @@ def test_a_child_has_the_sums_of_its_parent(rows: list[Any]) -> None:
 
 
 def test_what_leaves_can_come_back() -> None:
-    reducer = Reducer(1, [Op.ADD])
-    reducer.add([pa.array([1, 2, 3])], [np.ones(3, dtype=np.int64)], 3)
-    rows = reducer.take()
-    assert len(reducer) == 0
-    reducer.put_back(rows.where(np.array([True, False, True])))
-    reducer.add([pa.array([3])], [np.ones(1, dtype=np.int64)], 1)
-    assert groups(reducer.rows) == {(1,): (1,), (3,): (2,)}
+    node = Node(Op.ADD)
+    node.add([pa.array([1, 2, 3])], [np.ones(3, dtype=np.int64)])
+    rows = node.reducer.take()
+    assert len(node.reducer) == 0
+    node.reducer.put_back(rows.where(np.array([True, False, True])))
+    node.add([pa.array([3])], [np.ones(1, dtype=np.int64)])
+    assert groups(node.reducer.rows) == {(1,): (1,), (3,): (2,)}
+
+
+@given(ROWS, st.data())
+def test_chosen_rows(rows: list[Any], data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True)) if rows else []
+    some, picked = Node(Op.ADD, Op.MAX), Node(Op.ADD, Op.MAX)
+    add(some, rows, np.array(chosen, dtype=np.int64))
+    add(picked, [rows[number] for number in chosen])
+    assert groups(some.reducer.rows) == groups(picked.reducer.rows)
 
 
 def test_no_keys() -> None:
-    reducer = Reducer(0, [Op.ADD])
-    reducer.add([], [np.arange(5, dtype=np.int64)], 5)
-    keys, slots = columns_of(reducer.rows)
+    node = Node(Op.ADD)
+    node.add([], [np.arange(5, dtype=np.int64)])
+    keys, slots = columns_of(node.reducer.rows)
     assert keys == []
     assert slots[0].tolist() == [10]

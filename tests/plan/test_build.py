@@ -39,7 +39,7 @@ def test_queries_of_one_window_share_a_phantom() -> None:
     )
     assert plan.explain() == (
         "3 queries from 1 passes over the records\n"
-        "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by slice and src]\n"
+        "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by 5 minutes and src]\n"
         "  - (src) per 5 minutes: by_src [high level, 3 states]\n"
         "    - (no keys) per 5 minutes: total [high level, 1 states]\n"
         "  - (dst) per 5 minutes: by_dst [high level, 3 states]"

@@ -9,6 +9,7 @@ from headrace.algebra.bag import BagRecipe, lower_bag
 from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row
 from headrace.algebra.settle import NegativeFrequency
+from headrace.kernel.coding import Codes, RangeCoder
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node, Plan, Slices
@@ -43,7 +44,7 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]
     keys, slots = rows.columns(own, states)
     columns = keys[timed:]
     if window is not None and slices is not None:
-        starts = _starts(slices, np.asarray(keys[0]))
+        starts = slices.start_of(np.asarray(keys[0]))
         columns = [pa.array(starts), pa.array(starts + window.range_us), *columns]
     for aggregate, recipe in zip(query.aggregates, answer.recipes, strict=True):
         parts, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
@@ -68,24 +69,22 @@ def _from_bag(node: Node, query: Query, recipe: BagRecipe, finer: Rows, into: Wo
     return lower_bag(recipe, into, groups, values, counts, unique=unique)
 
 
-def _starts(slices: Slices, numbers: Words) -> Words:
-    return np.asarray(numbers * slices.size_us + slices.offset_us)
-
-
 def _merge_slices(window: Window, slices: Slices, rows: Rows) -> Rows:
     """Rows of slices to rows of windows: each slice goes into every window that has it.
 
     Windows are numbered by their slides, as slices of that length would be.
     """
-    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
+    (numbers,), states = rows.columns([0], range(len(rows.ops)))
     slots = [slot for part in states for slot in part]
-    merged = Reducer(len(keys), rows.ops)
-    starts = _starts(slices, np.asarray(keys[0]))
-    latest = (starts - window.offset_us) // window.slide_us
-    for back in range(-(-window.range_us // window.slide_us)):
-        numbers = latest - back
-        inside = numbers * window.slide_us + window.offset_us + window.range_us > starts
-        mask = pa.array(inside)
-        picked = [pa.array(numbers[inside]), *(key.filter(mask) for key in keys[1:])]
-        merged.add(picked, [slot[inside] for slot in slots], int(inside.sum()))
+    codes = [Codes(rows.codes(key)) for key in range(1, len(rows.coders))]
+    starts = slices.start_of(np.asarray(numbers))
+    slides = Slices(window.time, window.slide_us, window.offset_us)
+    latest = slides.number_of(starts)
+    windows = -(-window.range_us // window.slide_us)
+    coder = RangeCoder(pa.int64(), int(latest.min()) - windows, int(latest.max()))
+    merged = Reducer(rows.ops)
+    for back in range(windows):
+        inside = np.flatnonzero(slides.start_of(latest - back) + window.range_us > starts)
+        own = coder.encode(pa.array(latest - back))
+        merged.add((coder, *rows.coders[1:]), [own, *codes], slots, len(inside), inside)
     return merged.rows

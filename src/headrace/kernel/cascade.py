@@ -49,8 +49,8 @@ class Measures:
 class Cascade:
     """The way of one root's rows, when all rows of some groups are here.
 
-    `key` is the key that rows were dealt by, so that groups of nodes without it may be elsewhere too: these leave
-    as partials once more.
+    `deal` is how rows came here, so that some rows of a node's groups may be elsewhere: these nodes leave as
+    partials once more, to where all of them meet.
     """
 
     plan: Plan
@@ -62,7 +62,7 @@ class Cascade:
         """All that comes of a node's rows."""
         node = self.plan.nodes[index]
         if not self.plan.whole(index, self.deal):
-            yield from send(node, index, rows, Deal(self.deal.by_slice, None), self.buckets)
+            yield from send(node, index, rows, Deal(), self.buckets)
             return
         for number in self.plan.answers_of(index):
             begin = time.perf_counter()

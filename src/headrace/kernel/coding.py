@@ -1,14 +1,13 @@
-"""Key columns to small codes, and codes to packed key words.
+"""Key columns to small codes.
 
 A coder turns a column into codes: 0 for null, 1 and up for values. Codes are narrow, so that a key of many columns
-fits into one or two 64-bit words; `Layout` says which bits of which word are whose. Coders learn as they go. When
-a column outgrows the bits that it was given, `encode` raises `Outgrown`: the caller codes anew, with wider codes.
+fits into one or two 64-bit words (`layout.py`). Coders learn as they go. When a column outgrows the bits that it
+was given, `encode` raises `Outgrown`, and a coder that is `widened` takes over.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,13 +19,14 @@ import pyarrow.compute as pc
 from headrace.algebra.ops import Words
 from headrace.algebra.ranks import has_order
 from headrace.algebra.words import fits_word, from_words, to_integers, to_words
-from headrace.kernel.matrix import or_column
 from headrace.kernel.table import Table
 
-WORD_BITS = 64
+_WORD_BITS = 64
 _NARROW_BITS = 34
 """Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
 _SLACK_BITS = 1
+_PLENTY_BITS = 40
+"""No memory holds a dictionary of so many bits."""
 
 
 class Outgrown(Exception):
@@ -43,9 +43,6 @@ class Codes:
 
     values: npt.NDArray[np.signedinteger[Any]]
     base: int = 0
-
-    def __getitem__(self, part: slice) -> Codes:
-        return Codes(self.values[part], self.base)
 
     def plain(self) -> Words:
         """The codes themselves."""
@@ -70,13 +67,24 @@ class Coder(Protocol):
     def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
         """Numbers that depend on the values only, so that all coders agree; for dealing rows out."""
 
+    def widened(self, array: pa.Array) -> Coder:
+        """A coder for all that this one knows and this column."""
+
+    def numbers_as(self, other: Coder) -> bool:
+        """Whether codes of the other coder mean the same here."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the coder holds."""
+
 
 class RangeCoder:
     """Fixed-width values by their distance from the least one."""
 
     def __init__(self, kind: pa.DataType, least: int, most: int) -> None:
         self.kind = kind
-        self._least = least
+        self.bytes = 0
+        self._least, self._most = least, most
         self.bits = _bits_for(most - least + 1)
 
     def encode(self, array: pa.Array) -> Codes:
@@ -96,6 +104,16 @@ class RangeCoder:
     def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
         """See `Coder`."""
         return np.where(codes == 0, np.uint64(0), mix_words(self._words(codes)))
+
+    def widened(self, array: pa.Array) -> Coder:
+        """See `Coder`."""
+        words, valid = to_integers(array)
+        least, most = _extent(words if valid is None else words[valid], self._least)
+        return _coder_between(self.kind, min(least, self._least), max(most, self._most), 1 << _PLENTY_BITS)
+
+    def numbers_as(self, other: Coder) -> bool:
+        """See `Coder`."""
+        return other is self
 
     def _words(self, codes: Words) -> Words:
         return codes + wrapped(self._least - 1)
@@ -133,6 +151,21 @@ class HashCoder:
         by_code[0] = 0
         return by_code[codes]
 
+    def widened(self, array: pa.Array) -> Coder:
+        """See `Coder`."""
+        wider = HashCoder(self.kind, _bits_for(len(self._numbers) + len(array)) + _SLACK_BITS)
+        wider._numbers = self._numbers
+        return wider
+
+    def numbers_as(self, other: Coder) -> bool:
+        """See `Coder`."""
+        return isinstance(other, HashCoder) and other._numbers is self._numbers
+
+    @property
+    def bytes(self) -> int:
+        """See `Coder`."""
+        return self._numbers.bytes
+
     def _words(self) -> Words:
         """The words by code; that of null is 0."""
         return np.concatenate([np.zeros(1, dtype=np.int64), self._numbers.rows[:, 0]])
@@ -145,6 +178,7 @@ class ValueCoder:
         self.kind = kind
         self.bits = bits
         self._values = pa.array([], kind)
+        self._lineage = object()
 
     def encode(self, array: pa.Array) -> Codes:
         """See `Coder`. The work per row is a look-up in an array; hashing is done once per distinct value."""
@@ -172,6 +206,21 @@ class ValueCoder:
         crcs = [zlib.crc32(value) for value in texts.cast(pa.large_binary()).to_pylist()]
         return np.array([0, *crcs], dtype=np.uint64)[codes]
 
+    def widened(self, array: pa.Array) -> Coder:
+        """See `Coder`."""
+        wider = ValueCoder(self.kind, self.bits + _SLACK_BITS)
+        wider._values, wider._lineage = self._values, self._lineage
+        return wider.widened(array) if len(self._values) >= 1 << wider.bits else wider
+
+    def numbers_as(self, other: Coder) -> bool:
+        """See `Coder`."""
+        return isinstance(other, ValueCoder) and other._lineage is self._lineage
+
+    @property
+    def bytes(self) -> int:
+        """See `Coder`."""
+        return int(self._values.nbytes)
+
 
 def make_coder(sample: pa.Array) -> Coder:
     """A coder for columns like this one, with some room for values that it does not have."""
@@ -183,12 +232,22 @@ def make_coder(sample: pa.Array) -> Coder:
         return ValueCoder(kind, _bits_for(len(coded.dictionary)) + _SLACK_BITS)
     words, valid = to_words(sample)
     present = words if valid is None else words[valid]
-    least, most = _extent(present, 0)
-    if _bits_for(most - least + 1) <= _NARROW_BITS and not pa.types.is_floating(kind):
-        # Values to come lie on both sides of those seen.
-        room = (most - least + 1) // 2
-        return RangeCoder(kind, max(least - room, -(2**63)), min(most + room, 2**63 - 1))
-    return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
+    if pa.types.is_floating(kind):
+        return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
+    return _coder_between(kind, *_extent(present, 0), len(present))
+
+
+def _coder_between(kind: pa.DataType, least: int, most: int, count: int) -> Coder:
+    """A coder for values from the least to the most, and some more: those to come lie on both sides."""
+    if _bits_for(most - least + 1) > _NARROW_BITS:
+        return HashCoder(kind, _bits_for(count) + _SLACK_BITS)
+    room = (most - least + 1) // 2
+    return RangeCoder(kind, max(least - room, -(2**63)), min(most + room, 2**63 - 1))
+
+
+def recode(codes: Words, old: Coder, new: Coder) -> Words:
+    """Codes of one coder as another's; raises `Outgrown`."""
+    return codes if new.numbers_as(old) else new.encode(old.decode(codes)).plain()
 
 
 def mix_words(words: Words) -> npt.NDArray[np.uint64]:
@@ -209,57 +268,5 @@ def _bits_for(values: int) -> int:
 
 def wrapped(bits: int) -> int:
     """The int64 that has the same low 64 bits as a number."""
-    low = bits & ((1 << WORD_BITS) - 1)
-    return low - (1 << WORD_BITS) if low >> (WORD_BITS - 1) else low
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a column's code is: bits from `shift` on, of one word."""
-
-    word: int
-    shift: int
-    bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which bits of a key's words belong to which column."""
-
-    places: tuple[Place, ...]
-    words: int
-
-    @staticmethod
-    def of(bits: Sequence[int]) -> Layout:
-        """The widest columns first, each into the first word that has room for it.
-
-        >>> Layout.of([40, 20, 30]).words
-        2
-        """
-        free: list[int] = []
-        places: dict[int, Place] = {}
-        for index in sorted(range(len(bits)), key=lambda column: -bits[column]):
-            word = next((number for number, room in enumerate(free) if room >= bits[index]), len(free))
-            if word == len(free):
-                free.append(WORD_BITS)
-            places[index] = Place(word, WORD_BITS - free[word], bits[index])
-            free[word] -= bits[index]
-        return Layout(tuple(places[index] for index in range(len(bits))), max(1, len(free)))
-
-    def pack(self, codes: Sequence[Codes], into: Words) -> None:
-        """Write the key words of rows into the first columns of `into`."""
-        into[:, : self.words] = 0
-        for place, column in zip(self.places, codes, strict=True):
-            or_column(into, place.word, place.shift, column.values, column.base)
-
-    def moves(self, columns: Sequence[int], child: Layout) -> Words:
-        """For `move`: where the codes of some columns are, and where a child's layout has them."""
-        pairs = zip((self.places[column] for column in columns), child.places, strict=True)
-        fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
-        return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
-
-    def fields(self, columns: Sequence[int]) -> Words:
-        """For `matrix.unpack`: where the codes of some columns are."""
-        places = [self.places[column] for column in columns]
-        fields = [(place.word, place.shift, wrapped((1 << place.bits) - 1), 0) for place in places]
-        return np.array(fields, dtype=np.int64).reshape(len(columns), 4)
+    low = bits & ((1 << _WORD_BITS) - 1)
+    return low - (1 << _WORD_BITS) if low >> (_WORD_BITS - 1) else low

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op, slot_count
 from headrace.kernel import combine, matrix, table
+from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 
 _FUNCTIONS = [
@@ -30,8 +31,11 @@ def load_kernels() -> bool:
         for slot in slots:
             slot.flags.writeable = writable
         integers = [pa.array(np.arange(rows) % 100, kind) for kind in (pa.int8(), pa.int16(), pa.int32())]
-        reducer = Reducer(5, ops)
-        reducer.add([pa.array(np.arange(rows)), pa.array(["a"] * rows), *integers], slots, rows)
+        coding, reducer = Coding(), Reducer(ops)
+        columns = [pa.array(np.arange(rows)), pa.array(["a"] * rows), *integers]
+        codes = [coding.encode(name, column) for name, column in enumerate(columns)]
+        for chosen in (None, np.arange(rows)):
+            reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
         reducer.rows.reduce([1], [0])[0].columns([0], [0])
     return _compilations() > before
 

@@ -7,24 +7,20 @@ such rows need not travel.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
-from headrace.algebra.words import Valid, to_words
 from headrace.kernel.cascade import Cascade, Measures
-from headrace.kernel.piece import Piece, send
+from headrace.kernel.piece import Piece, epoch_numbers, send
+from headrace.kernel.records import Coding, Records
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
 from headrace.query import Expression
-
-Columns = Mapping[Expression, pa.Array]
 
 _TABLE_SHARE = 4
 """One part in so many of a worker's memory is for the tables of roots; the rest is for what is made of them."""
@@ -48,18 +44,24 @@ class LowLevel:
         self.measures = Measures()
         self._plan = plan
         self._inputs = tuple(inputs)
-        self._buckets = buckets
+        self._coding = Coding()
+        self._coding_share = budget // _TABLE_SHARE
         share = budget // _TABLE_SHARE // max(1, len(plan.roots))
         self._roots = [_Root(plan, root, share, own, self.measures, buckets) for root in plan.roots]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
         columns = dict(zip(self._inputs, batch.columns, strict=True))
+        records = Records(columns, batch.num_rows, self._coding)
         for root in self._roots:
-            yield from root.add(columns, batch.num_rows)
+            yield from root.add(records)
+        if self._coding.bytes > self._coding_share:
+            for root in self._roots:
+                yield from root.leave()
+            self._coding.clear()
 
     def close(self, until_us: int) -> Iterator[Piece]:
-        """No record to come is earlier: slices that have ended are answered."""
+        """No record to come is earlier: epochs that have ended are answered."""
         for root in self._roots:
             yield from root.close(until_us)
 
@@ -82,25 +84,26 @@ class _Root:
         self._reducer = make_reducer(self._node)
         self._measure = measures.node(root)
         self._cascade = Cascade(plan, buckets, self._deal.without_key, measures)
-        self._first, self._end = _whole_slices(self._node.slices, own) if self._deal.by_slice else (0, 0)
+        self._first, self._end = _whole_epochs(self._deal.epoch, own)
         self._closed = self._first
         self._left: set[int] = set()
-        """Slices some of whose rows have left already: their answers are made where these went."""
+        """Epochs some of whose rows have left already: their answers are made where these went."""
 
-    def add(self, columns: Columns, count: int) -> Iterator[Piece]:
+    def add(self, records: Records) -> Iterator[Piece]:
         begin = time.perf_counter()
-        chosen, rows = _select(self._node, columns, count)
+        chosen = records.chosen(self._node)
+        rows = records.rows if chosen is None else len(chosen)
         if rows:
-            self._reducer.add(_keys(self._node, chosen), _slots(self._node, chosen, rows), rows)
-        self._measure.add(count, 0, 0, time.perf_counter() - begin)
+            coders, codes = records.keys(self._node)
+            self._reducer.add(coders, codes, records.slots(self._node), rows, chosen)
+        self._measure.add(records.rows, 0, 0, time.perf_counter() - begin)
         if self._reducer.bytes > self._budget:
-            yield from self._leave(self._take())
+            yield from self.leave()
 
     def close(self, until_us: int) -> Iterator[Piece]:
-        slices = self._node.slices
-        if slices is None or self._first >= self._end:
+        if self._deal.epoch is None or self._first >= self._end:
             return
-        closed = min((until_us - slices.offset_us) // slices.size_us, self._end)
+        closed = min((until_us - self._deal.epoch.offset_us) // self._deal.epoch.size_us, self._end)
         if closed > self._closed:
             self._closed = closed
             rows = self._take()
@@ -120,7 +123,7 @@ class _Root:
         return rows
 
     def _answer(self, rows: Rows) -> Iterator[Piece]:
-        """Rows of slices that are whole here down the tree, all others on their way."""
+        """Rows of epochs that are whole here down the tree, all others on their way."""
         if self._first >= self._end or len(rows) == 0:
             yield from send(self._node, self._index, rows, self._deal, self._buckets)
             return
@@ -134,7 +137,9 @@ class _Root:
         if len(rows):
             yield from self._cascade.run(self._index, rows)
 
-    def _leave(self, rows: Rows) -> Iterator[Piece]:
+    def leave(self) -> Iterator[Piece]:
+        """Let all rows go."""
+        rows = self._take()
         if self._first < self._end:
             self._left |= set(np.unique(self._numbers(rows)).tolist())
         yield from send(self._node, self._index, rows, self._deal, self._buckets)
@@ -143,21 +148,20 @@ class _Root:
     def _buckets(self) -> int:
         return self._cascade.buckets
 
-    @staticmethod
-    def _numbers(rows: Rows) -> Words:
-        (numbers,), _ = rows.columns([0], [])
-        return np.asarray(numbers)
+    def _numbers(self, rows: Rows) -> Words:
+        assert self._deal.epoch is not None, "only rows of epochs are closed"
+        return epoch_numbers(self._node, rows, self._deal.epoch)
 
 
 _FOREVER = 2**62
 
 
-def _whole_slices(slices: Slices | None, own: Stretch | None) -> tuple[int, int]:
-    """The first slice that lies inside a stretch of time, and the first one after that does not."""
-    if slices is None or own is None or slices.time != own.time:
+def _whole_epochs(epoch: Slices | None, own: Stretch | None) -> tuple[int, int]:
+    """The first epoch that lies inside a stretch of time, and the first one after that does not."""
+    if epoch is None or own is None or epoch.time != own.time:
         return 0, 0
-    first = -_FOREVER if own.start_us is None else -((slices.offset_us - own.start_us) // slices.size_us)
-    end = _FOREVER if own.end_us is None else (own.end_us - slices.offset_us) // slices.size_us
+    first = -_FOREVER if own.start_us is None else -((epoch.offset_us - own.start_us) // epoch.size_us)
+    end = _FOREVER if own.end_us is None else (own.end_us - epoch.offset_us) // epoch.size_us
     return first, end
 
 
@@ -168,45 +172,7 @@ def key_count(node: Node) -> int:
 
 def make_reducer(node: Node) -> Reducer:
     """An empty reducer for the rows of a node."""
-    return Reducer(key_count(node), [state.op for state in node.states])
-
-
-def _select(node: Node, columns: Columns, rows: int) -> tuple[Columns, int]:
-    """The records that the node is about: its filter is true, and they have a time."""
-    keep: Valid | None = None
-    if node.filter is not None:
-        keep = truth(columns[node.filter])
-    if node.slices is not None and columns[node.slices.time].null_count:
-        timed = np.asarray(pc.is_valid(columns[node.slices.time]))
-        keep = timed if keep is None else keep & timed
-    if keep is None or keep.all():
-        return columns, rows
-    mask = pa.array(keep)
-    return {expression: columns[expression].filter(mask) for expression in node_inputs(node)}, int(keep.sum())
-
-
-def _keys(node: Node, columns: Columns) -> list[pa.Array]:
-    keys = [columns[key] for key in node.keys]
-    return keys if node.slices is None else [slice_numbers(node.slices, columns[node.slices.time]), *keys]
-
-
-def slice_numbers(slices: Slices, time: pa.Array) -> pa.Array:
-    """The number of the slice that each time is in."""
-    times, _ = to_words(time)
-    return pa.array((times - slices.offset_us) // slices.size_us)
-
-
-def _slots(node: Node, columns: Columns, rows: int) -> list[Words]:
-    slots: list[Words] = []
-    for state in node.states:
-        condition = truth(columns[state.condition]) if state.condition is not None else None
-        slots += lift(state, rows, [columns[argument] for argument in state.arguments], condition)
-    return slots
-
-
-def truth(column: pa.Array) -> Valid:
-    """Where a condition is true: neither false nor null."""
-    return np.asarray(pc.fill_null(column, False), dtype=np.bool_)
+    return Reducer([state.op for state in node.states])
 
 
 def node_inputs(node: Node) -> tuple[Expression, ...]:

@@ -17,6 +17,20 @@ def or_column(rows, word, shift, values, base):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
+def or_taken(rows, word, shift, values, base, chosen):  # type: ignore[no-untyped-def]
+    """As `or_column`, for some of the values."""
+    for i in range(len(chosen)):
+        rows[i, word] |= (np.int64(values[chosen[i]]) - base) << shift
+
+
+@numba.njit(nogil=True, cache=True)
+def put_taken(rows, column, values, chosen):  # type: ignore[no-untyped-def]
+    """As `put_column`, for some of the values."""
+    for i in range(len(chosen)):
+        rows[i, column] = values[chosen[i]]
+
+
+@numba.njit(nogil=True, cache=True)
 def put_column(rows, column, values):  # type: ignore[no-untyped-def]
     """Write one column of rows."""
     for i in range(len(values)):

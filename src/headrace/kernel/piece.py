@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.ops import Words
 from headrace.kernel.partial import pack_partial
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Deal, Node
+from headrace.plan.plan import Deal, Node, Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,22 @@ def send(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterat
             yield Partial(bucket, index, size, blob)
 
 
+def epoch_numbers(node: Node, rows: Rows, epoch: Slices) -> Words:
+    """The number of each row's epoch."""
+    assert node.slices is not None, "epochs are made of slices"
+    (numbers,), _ = rows.columns([0], [])
+    return epoch.number_of(node.slices.start_of(np.asarray(numbers)))
+
+
 def _deal_rows(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterator[tuple[int, Rows]]:
     if len(rows) == 0:
         return
-    if not deal.by_slice and deal.key is None:
+    if deal.epoch is None and deal.key is None:
         yield home_bucket(index, buckets), rows
         return
     mark = np.zeros(len(rows), dtype=np.uint64)
-    if deal.by_slice:
-        (slices,), _ = rows.columns([0], [])
-        mark += np.asarray(slices).view(np.uint64)
+    if deal.epoch is not None:
+        mark += epoch_numbers(node, rows, deal.epoch).view(np.uint64)
     if deal.key is not None:
         place = node.keys.index(deal.key) + (node.slices is not None)
         mark += rows.coders[place].hashes(rows.codes(place))

@@ -1,7 +1,7 @@
 """`reduce`: rows of a parent to rows of a child, for key columns of any type.
 
-A `Reducer` holds one node's table with the coders of its keys. Records and partials go in the same way, as key
-columns and state slots; `rows` are the groups so far, from which children are reduced without decoding a key.
+A `Reducer` holds one node's table. Records and partials go in the same way, as codes of keys and slots of states;
+`rows` are the groups so far, from which children are reduced without decoding a key.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.coding import Coder, Codes, Layout, Outgrown, make_coder
-from headrace.kernel.matrix import put_column
+from headrace.kernel.coding import Coder, Codes, recode
+from headrace.kernel.layout import Layout
+from headrace.kernel.matrix import put_column, put_taken
 from headrace.kernel.rows import BATCH_ROWS, Rows
 from headrace.kernel.table import Table
 
@@ -21,9 +21,8 @@ from headrace.kernel.table import Table
 class Reducer:
     """The groups of one node, as far as they have come."""
 
-    def __init__(self, keys: int, ops: Sequence[Op]) -> None:
+    def __init__(self, ops: Sequence[Op]) -> None:
         self.ops = tuple(ops)
-        self._keys = keys
         self._coders: tuple[Coder, ...] = ()
         self._layout = Layout.of([])
         self._table = Table(1, self.ops)
@@ -41,17 +40,35 @@ class Reducer:
         """All groups. A view: valid until the next change."""
         return Rows(self._table.rows, self._coders, self._layout, self.ops)
 
-    def add(self, keys: Sequence[pa.Array], slots: Sequence[Words], rows: int) -> None:
-        """Combine rows, given as columns: key values, and the slots of all states in the order of `ops`."""
-        try:
-            codes = self._encode(keys)
-        except Outgrown:
-            self._widen(keys)
-            codes = self._encode(keys)
-        self._add_codes(codes, slots, rows)
+    def add(
+        self,
+        coders: tuple[Coder, ...],
+        codes: Sequence[Codes],
+        slots: Sequence[Words],
+        rows: int,
+        chosen: Words | None = None,
+    ) -> None:
+        """Combine rows: columns of key codes with their coders, and the slots of all states in the order of `ops`.
+
+        `chosen` are the numbers of the rows that are meant, where it is not all of them.
+        """
+        if coders != self._coders:
+            self._recode(coders)
+        words = self._layout.words
+        batch = np.empty((min(BATCH_ROWS, rows), self._table.width), dtype=np.int64)
+        for low in range(0, rows, BATCH_ROWS):
+            piece = batch[: min(BATCH_ROWS, rows - low)]
+            self._layout.pack(codes, piece, low, chosen)
+            part = slice(low, low + len(piece))
+            for place, slot in enumerate(slots):
+                if chosen is None:
+                    put_column(piece, words + place, slot[part])
+                else:
+                    put_taken(piece, words + place, slot, chosen[part])
+            self._table.add(piece)
 
     def take(self) -> Rows:
-        """All groups, which leave; the coders stay."""
+        """All groups, which leave."""
         rows = self.rows
         self._table = Table(self._layout.words, self.ops)
         return rows
@@ -60,35 +77,17 @@ class Reducer:
         """Groups that `take` gave come back."""
         self._table.add(rows.matrix)
 
-    def _encode(self, keys: Sequence[pa.Array]) -> list[Codes]:
-        if not self._coders and self._keys:
-            self._learn(keys)
-        return [coder.encode(key) for coder, key in zip(self._coders, keys, strict=True)]
-
-    def _widen(self, keys: Sequence[pa.Array]) -> None:
-        """Code anew what is there, with room for these columns too."""
-        count = len(self)
-        known, states = self.rows.columns(range(self._keys), range(len(self.ops)))
-        self._learn([pa.concat_arrays([old, _plain(new)]) for old, new in zip(known, keys, strict=True)])
-        self._add_codes(self._encode(known), [slot for slots in states for slot in slots], count)
-
-    def _learn(self, keys: Sequence[pa.Array]) -> None:
-        """Coders that fit these columns, and an empty table."""
-        self._coders = tuple(make_coder(key) for key in keys)
-        self._layout = Layout.of([coder.bits for coder in self._coders])
+    def _recode(self, coders: tuple[Coder, ...]) -> None:
+        """Code what is there anew, as these coders do."""
+        old = self.take()
+        codes = (
+            [recode(old.codes(key), old.coders[key], coder) for key, coder in enumerate(coders)]
+            if len(old)
+            else []
+        )
+        self._coders, self._layout = coders, Layout.of([coder.bits for coder in coders])
         self._table = Table(self._layout.words, self.ops)
-
-    def _add_codes(self, codes: Sequence[Codes], slots: Sequence[Words], rows: int) -> None:
-        words = self._layout.words
-        batch = np.empty((min(BATCH_ROWS, rows), self._table.width), dtype=np.int64)
-        for low in range(0, rows, BATCH_ROWS):
-            high = min(low + BATCH_ROWS, rows)
-            piece = batch[: high - low]
-            self._layout.pack([column[low:high] for column in codes], piece)
-            for place, slot in enumerate(slots):
-                put_column(piece, words + place, slot[low:high])
-            self._table.add(piece)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        if len(old):
+            _, states = old.columns([], range(len(self.ops)))
+            slots = [slot for part in states for slot in part]
+            self.add(coders, [Codes(column) for column in codes], slots, len(old))

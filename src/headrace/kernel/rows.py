@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
-from headrace.kernel.coding import Coder, Layout
+from headrace.kernel.coding import Coder
+from headrace.kernel.layout import Layout
 from headrace.kernel.matrix import move, unpack
 from headrace.kernel.table import Table
 

@@ -20,8 +20,6 @@ from headrace.query import Aggregate, Expression, Query, Window
 Facts = Mapping[Expression, Fact]
 """What is known of every expression over the stream; its type comes from Spark."""
 
-Branch = tuple[Expression | None, Slices | None]
-
 
 Member = tuple[Query, tuple[AnyRecipe, ...]]
 """A query with the recipes of its aggregates."""
@@ -32,7 +30,7 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
 
     `span_us` is how long the records go on, where that is known, and `cores` how many tasks can run at a time.
     """
-    branches: dict[Branch, list[Member]] = {}
+    branches: dict[Expression | None, list[Member]] = {}
     beside = []
     for query in queries:
         if not query.shareable:
@@ -43,16 +41,17 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
         except NoState as reason:
             beside.append((query.name, str(reason)))
             continue
-        branches.setdefault((query.where, _slices(query.window)), []).append((query, recipes))
+        branches.setdefault(query.where, []).append((query, recipes))
     nodes: list[Node] = []
     parents: list[int | None] = []
     answers: list[Answer] = []
     deals: list[Deal | None] = []
-    for branch, members in branches.items():
-        for tree in _trees(members):
-            root = len(nodes)
-            _grow_tree(branch, tree, nodes, parents, answers)
-            deals += [_deal(branch[1], tree, span_us, cores), *[None] * (len(nodes) - root - 1)]
+    for where, sharing in branches.items():
+        for slices, members in _by_slices(sharing):
+            for tree in _trees(members):
+                deal = _deal(slices, tree, span_us, cores)
+                _grow_tree(where, slices, tree, deal, nodes, parents, answers)
+                deals += [deal, *[None] * (len(nodes) - len(deals) - 1)]
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), tuple(beside))
 
 
@@ -81,18 +80,41 @@ def _trees(members: Sequence[Member]) -> list[list[Member]]:
     return list(trees.values())
 
 
-_SLICES_PER_CORE = 2
-"""With so many slices for each core, dealing by slice alone keeps all of them busy."""
+def _by_slices(members: Sequence[Member]) -> list[tuple[Slices | None, list[Member]]]:
+    """Queries whose windows are made of the same slices: the finest of several that have each other's edges."""
+    found: list[tuple[Slices | None, list[Member]]] = []
+    for member in sorted(members, key=lambda member: _finest_first(_slices(member[0].window))):
+        own = _slices(member[0].window)
+        for slices, sharing in found:
+            if own == slices or (
+                own and slices and own.time == slices.time and slices.has_edges_of(own.size_us, own.offset_us)
+            ):
+                sharing.append(member)
+                break
+        else:
+            found.append((own, [member]))
+    return found
+
+
+def _finest_first(slices: Slices | None) -> int:
+    return slices.size_us if slices is not None else 0
+
+
+_EPOCHS_PER_CORE = 2
+"""With so many epochs for each core, dealing by epoch alone keeps all of them busy."""
 
 
 def _deal(slices: Slices | None, members: Sequence[Member], span_us: int | None, cores: int) -> Deal:
-    """By slice, where windows are slices; where these are few or windows overlap, by the most common key."""
-    windows = [query.window for query, _ in members]
-    by_slice = slices is not None and all(w is not None and w.range_us == w.slide_us for w in windows)
-    many = slices is not None and span_us is not None and span_us // slices.size_us >= _SLICES_PER_CORE * cores
+    """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
+    tumbling = {q.window for q, _ in members if q.window is not None and q.window.tumbling}
+    epoch = None
+    for window in sorted(tumbling, key=lambda window: window.range_us):
+        if span_us is None or span_us // window.range_us >= _EPOCHS_PER_CORE * cores:
+            epoch = Slices(window.time, window.range_us, window.offset_us % window.range_us)
+    if epoch is not None and span_us is not None:
+        return Deal(epoch)
     votes = [key for query, _ in members for key in query.keys]
-    key = max(dict.fromkeys(votes), key=votes.count, default=None)
-    return Deal(by_slice, None if by_slice and many else key)
+    return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
 
 
 def _recipes(query: Query, facts: Facts) -> tuple[AnyRecipe, ...]:
@@ -128,25 +150,32 @@ def _slices(window: Window | None) -> Slices | None:
 
 
 def _grow_tree(
-    branch: Branch,
+    where: Expression | None,
+    slices: Slices | None,
     members: Sequence[Member],
+    deal: Deal,
     nodes: list[Node],
     parents: list[int | None],
     answers: list[Answer],
 ) -> None:
-    where, slices = branch
     own = {id(member): _node_keys(member) for member in members}
     named = [key for query, _ in members for key in query.keys]
     every_key = tuple(dict.fromkeys([*named, *sorted(frozenset().union(*own.values()), key=str)]))
-    groups: dict[frozenset[Expression], list[Member]] = {frozenset(every_key): []}
+    # Windows that cross the epochs of the deal have nodes of their own, which nothing else comes from.
+    groups: dict[tuple[frozenset[Expression], bool], list[Member]] = {(frozenset(every_key), True): []}
     for member in sorted(members, key=lambda member: -len(own[id(member)])):
-        groups.setdefault(own[id(member)], []).append(member)
+        groups.setdefault((own[id(member)], deal.keeps(member[0].window)), []).append(member)
     placed: list[int] = []
-    for keys, group in groups.items():
-        ancestors = [index for index in placed if keys < set(nodes[index].keys)]
+    for (keys, kept), group in groups.items():
+        ancestors = [
+            index
+            for index in placed
+            if keys < set(nodes[index].keys) or (not kept and keys == set(nodes[index].keys))
+        ]
         parents.append(min(ancestors, key=lambda index: len(nodes[index].keys)) if ancestors else None)
         below = [recipe for member in members if own[id(member)] <= keys for recipe in member[1]]
         states: dict[State, None] = dict.fromkeys(state for recipe in below for state in recipe.states)
-        placed.append(len(nodes))
+        if kept:
+            placed.append(len(nodes))
+        answers += [Answer(query, len(nodes), recipes) for query, recipes in group]
         nodes.append(Node(tuple(key for key in every_key if key in keys), tuple(states), slices, where))
-        answers += [Answer(query, placed[-1], recipes) for query, recipes in group]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.algebra.bag import BagRecipe
+from headrace.algebra.ops import Words
 from headrace.algebra.states import Recipe, State
-from headrace.query import Expression, Query
+from headrace.query import Expression, Query, Window
 from headrace.query.interval import format_interval
 
 AnyRecipe = Recipe | BagRecipe
@@ -24,6 +25,18 @@ class Slices:
     time: Expression
     size_us: int
     offset_us: int = 0
+
+    def number_of(self, times: Words) -> Words:
+        """The numbers of the slices that times are in."""
+        return (times - self.offset_us) // self.size_us
+
+    def start_of(self, numbers: Words) -> Words:
+        """When slices begin."""
+        return numbers * self.size_us + self.offset_us
+
+    def has_edges_of(self, size_us: int, offset_us: int) -> bool:
+        """Whether stretches of time of another size begin and end where slices do."""
+        return size_us % self.size_us == 0 and (offset_us - self.offset_us) % self.size_us == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +56,29 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Which rows of a root go to one bucket: those of an equal slice, of an equal key, of both; or all of them."""
+    """Which rows of a root go to one bucket: those of an equal epoch, of an equal key, of both; or all of them.
 
-    by_slice: bool = False
+    An epoch is a stretch of time that no window of the queries in question crosses.
+    """
+
+    epoch: Slices | None = None
     key: Expression | None = None
 
     @property
     def without_key(self) -> Deal:
         """The same, where all values of the key meet."""
-        return Deal(self.by_slice)
+        return Deal(self.epoch)
+
+    def keeps(self, window: Window | None) -> bool:
+        """Whether no window of a query crosses the edge of an epoch."""
+        if self.epoch is None or window is None:
+            return True
+        own = Slices(window.time, window.range_us, window.offset_us)
+        return window.tumbling and own.has_edges_of(self.epoch.size_us, self.epoch.offset_us)
 
     def __str__(self) -> str:
-        parts = [*(["slice"] if self.by_slice else []), *([self.key.sql] if self.key else [])]
-        return " and ".join(parts) if parts else "nothing"
+        parts = [format_interval(self.epoch.size_us)] if self.epoch else []
+        return " and ".join([*parts, *([self.key.sql] if self.key else [])]) or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +136,20 @@ class Plan:
 
     def whole(self, node: int, deal: Deal) -> bool:
         """Whether all rows of each of a node's groups, and of those of its queries, meet in one bucket."""
-        if deal.key is None:
-            return True
-        coarser = [self.answers[number] for number in self.answers_of(node) if self.answers[number].from_bag]
-        return deal.key in self.nodes[node].keys and all(deal.key in answer.query.keys for answer in coarser)
+        answers = [self.answers[number] for number in self.answers_of(node)]
+        if not all(deal.keeps(answer.query.window) for answer in answers):
+            return False
+        keys = [self.nodes[node].keys, *(answer.query.keys for answer in answers if answer.from_bag)]
+        return deal.key is None or all(deal.key in own for own in keys)
 
     @property
     def split_nodes(self) -> tuple[int, ...]:
-        """The uppermost nodes without the key that their root's rows are dealt by."""
+        """The uppermost nodes whose groups are still apart where their root's rows have met."""
+        apart = [not self.whole(index, self.deal_of(index)) for index in range(len(self.nodes))]
         return tuple(
             index
             for index, parent in enumerate(self.parents)
-            if parent is not None
-            and not self.whole(index, self.deal_of(index))
-            and self.whole(parent, self.deal_of(index))
+            if apart[index] and (parent is None or not apart[parent])
         )
 
     def names(self, node: int) -> tuple[str, ...]:

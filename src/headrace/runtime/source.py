@@ -83,11 +83,11 @@ def plan_reading(
     if not can_read(source.footers, {n: facts[e].type for n, e in zip(names, inputs, strict=True)}):
         return None
     groups = [group for footer in source.footers for group in footer.groups]
-    slices = [node.slices for root in plan.roots if (node := plan.nodes[root]).slices is not None]
-    times = Counter(s.time for s in slices if s is not None)
+    epochs = [epoch for root in plan.roots if (epoch := plan.deal_of(root).epoch) is not None]
+    times = Counter(epoch.time for epoch in epochs)
     if times:
         (time, _), *_ = times.most_common(1)
-        grids = [Grid(s.size_us, s.offset_us) for s in slices if s is not None and s.time == time]
+        grids = [Grid(epoch.size_us, epoch.offset_us) for epoch in epochs if epoch.time == time]
         by_time = deal_by_time(groups, tasks, names[inputs.index(time)], grids)
         if by_time is not None:
             return Reading(tuple(names), tuple(by_time), time)

@@ -57,15 +57,15 @@ class Work:
         yield from self._rows(pieces(), level.measures)
 
     def high(self, batches: Batches, bucket: int, last: bool) -> Batches:
-        """The partials of a bucket to answers; what is an answer already passes through."""
+        """The partials of a bucket to answers; what is one already, or is for the last level, passes through."""
         level = HighLevel(self.plan, bucket, self.buckets, last)
         for batch in batches:
-            is_partial = batch["node"].is_valid()
             for row in range(batch.num_rows):
-                if is_partial[row].as_py():
-                    level.add(batch["node"][row].as_py(), batch["blob"][row].as_buffer())
-                else:
+                node = batch["node"][row].as_py()
+                if node is None or not (last or node in self.plan.roots):
                     yield batch.slice(row, 1)
+                else:
+                    level.add(node, batch["blob"][row].as_buffer())
         yield from self._rows(level.finish(), level.measures)
 
     def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:

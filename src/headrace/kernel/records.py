@@ -1,0 +1,105 @@
+"""Columns coded once, for all nodes that need them: each picks the keys, states and records that are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.algebra.lift import lift
+from headrace.algebra.ops import Words
+from headrace.algebra.states import State
+from headrace.algebra.words import Valid, to_words
+from headrace.kernel.coding import Coder, Codes, Outgrown, make_coder
+from headrace.plan.plan import Node, Slices
+from headrace.query import Expression
+
+
+class Coding:
+    """The coders of named columns, which grow with what they meet."""
+
+    def __init__(self) -> None:
+        self._coders: dict[Hashable, Coder] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the coders hold."""
+        return sum(coder.bytes for coder in self._coders.values())
+
+    def coder(self, name: Hashable) -> Coder:
+        """The coder of a column that has been encoded."""
+        return self._coders[name]
+
+    def encode(self, name: Hashable, array: pa.Array) -> Codes:
+        """The codes of a column's next values."""
+        if name not in self._coders:
+            self._coders[name] = make_coder(array)
+        coder = self._coders[name]
+        try:
+            return coder.encode(array)
+        except Outgrown:
+            self._coders[name] = coder.widened(array)
+            return self._coders[name].encode(array)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._coders.clear()
+
+
+class Records:
+    """A batch of records: what several roots need of it is computed once."""
+
+    def __init__(self, columns: Mapping[Expression, pa.Array], rows: int, coding: Coding) -> None:
+        self.rows = rows
+        self._columns = columns
+        self._coding = coding
+        self._codes: dict[Hashable, Codes] = {}
+        self._slots: dict[State, list[Words]] = {}
+        self._chosen: dict[Hashable, Words | None] = {}
+        self._times: dict[Expression, tuple[Words, Valid | None]] = {}
+
+    def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
+        """The coders and codes of a node's slice and keys."""
+        names: list[Slices | Expression] = [*([node.slices] if node.slices is not None else []), *node.keys]
+        for name in names:
+            if name not in self._codes:
+                array = self._slice_numbers(name) if isinstance(name, Slices) else self._columns[name]
+                self._codes[name] = self._coding.encode(name, array)
+        return tuple(self._coding.coder(name) for name in names), [self._codes[name] for name in names]
+
+    def slots(self, node: Node) -> list[Words]:
+        """The slots of a node's states."""
+        for state in node.states:
+            if state not in self._slots:
+                condition = truth(self._columns[state.condition]) if state.condition is not None else None
+                arguments = [self._columns[argument] for argument in state.arguments]
+                self._slots[state] = lift(state, self.rows, arguments, condition)
+        return [slot for state in node.states for slot in self._slots[state]]
+
+    def chosen(self, node: Node) -> Words | None:
+        """The records that a node is about (its filter is true, and they have a time); None says all."""
+        time = node.slices.time if node.slices is not None else None
+        if (node.filter, time) not in self._chosen:
+            self._chosen[node.filter, time] = self._choose(node.filter, time)
+        return self._chosen[node.filter, time]
+
+    def _choose(self, condition: Expression | None, time: Expression | None) -> Words | None:
+        keep = truth(self._columns[condition]) if condition is not None else None
+        if time is not None and self._columns[time].null_count:
+            timed = np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_)
+            keep = timed if keep is None else keep & timed
+        return None if keep is None or keep.all() else np.flatnonzero(keep)
+
+    def _slice_numbers(self, slices: Slices) -> pa.Array:
+        """The number of the slice that each time is in."""
+        if slices.time not in self._times:
+            self._times[slices.time] = to_words(self._columns[slices.time])
+        times, valid = self._times[slices.time]
+        return pa.array(slices.number_of(times), mask=None if valid is None else ~valid)
+
+
+def truth(column: pa.Array) -> Valid:
+    """Where a condition is true: neither false nor null."""
+    return np.asarray(pc.fill_null(column, False), dtype=np.bool_)
