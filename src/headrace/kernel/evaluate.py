@@ -1,7 +1,7 @@
 """Expressions over Arrow columns, computed exactly as Spark computes them, or not at all.
 
 What workers can compute for themselves need not go through Spark. The kernel knows the common operators and
-functions; for anything else, and wherever it could not be exact, `compile_expression` gives None and Spark does it.
+functions. For anything else, and wherever it could not be exact, `compile_expression` gives None: Spark does it.
 Spark's ANSI mode is taken for granted, and that no function of the session hides a built-in one.
 """
 
@@ -33,7 +33,7 @@ from headrace.kernel.evaluate_nodes import (
     spread,
 )
 from headrace.kernel.evaluate_numbers import call
-from headrace.kernel.evaluate_types import aligned, common, number
+from headrace.kernel.evaluate_types import common, number
 from headrace.query.dialect import SPAN, span_of, tokenize
 from headrace.query.expression import Expression
 
@@ -112,7 +112,18 @@ _TYPES = {
     exp.DType.TIMESTAMPNTZ: UNZONED,
 }
 # sqlglot and Spark bind these differently beside each other, so parentheses have to say what is meant.
-_TESTS = (*_COMPARISONS, exp.In, exp.Is, exp.Like, exp.ILike, exp.Between, exp.Not, exp.And, exp.Or, exp.NullSafeNEQ)
+_TESTS = (
+    *_COMPARISONS,
+    exp.In,
+    exp.Is,
+    exp.Like,
+    exp.ILike,
+    exp.Between,
+    exp.Not,
+    exp.And,
+    exp.Or,
+    exp.NullSafeNEQ,
+)
 _LOOSE = (*_TESTS, exp.DPipe, *_BITWISE)
 # What else sqlglot notes in a node without a meaning for us.
 _NOTES = frozenset({"typed", "safe", "coalesce", "_type", "nested", "negate"})
@@ -314,7 +325,7 @@ class _Compiler:
             case "nullif", (one, other):
                 equal = operators.compare("equal", one, other, self._zone)
                 return choose((equal,), (constant(None, one.type), one))
-            case ("isnull" | "isnotnull"), (node,):
+            case (("isnull" | "isnotnull"), (node,)):
                 return apply(call, (node,), pa.bool_(), "is_null" if name == "isnull" else "is_valid")
             case "abs", (node,):
                 return operators.unary("abs", node)
@@ -322,7 +333,7 @@ class _Compiler:
                 return operators.remainder(one, other)
             case _, (node,) if name in text.LENGTHS:
                 return text.length(name, node)
-            case ("trim" | "ltrim" | "rtrim"), (node,):
+            case (("trim" | "ltrim" | "rtrim"), (node,)):
                 return text.trim(node, name)
             case "concat", _:
                 return text.concat(nodes)
@@ -341,9 +352,9 @@ class _Compiler:
                 return time.truncate(unit.value.as_py(), node, self._zone)
             case "trunc", (node, Constant() as unit) if unit.type == pa.string() and unit.value.is_valid:
                 return time.truncate_date(node, unit.value.as_py(), self._zone)
-            case ("to_date" | "date"), (node,) if node.type != pa.string():
+            case (("to_date" | "date"), (node,)) if node.type != pa.string():
                 return time.as_date(node, self._zone)
-            case ("unix_timestamp" | "to_unix_timestamp" | "unix_seconds"), (node,):
+            case (("unix_timestamp" | "to_unix_timestamp" | "unix_seconds"), (node,)):
                 return time.seconds(node)
         raise Unknown(f"function {name}")
 

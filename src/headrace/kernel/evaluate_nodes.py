@@ -239,7 +239,9 @@ def _constant_of(value: pa.Scalar) -> Constant:
     return Constant(value.type, frozenset(), False, None, None, value)
 
 
-def _fields(parts: tuple[Node, ...], kind: pa.DataType, raises: bool) -> tuple[Any, ...]:
+def _fields(
+    parts: tuple[Node, ...], kind: pa.DataType, raises: bool
+) -> tuple[pa.DataType, frozenset[str], bool, str | None]:
     names: frozenset[str] = frozenset().union(*(part.names for part in parts))
     texts = {part.text for part in parts if part.names}
     raises = raises or any(part.raises for part in parts)

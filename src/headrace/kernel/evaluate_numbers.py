@@ -76,7 +76,9 @@ def compare_floats(left: Any, right: Any, name: str) -> Any:
     if isinstance(right, pa.Scalar):
         if not right.is_valid:
             return pa.nulls(len(left), pa.bool_())
-        return _compare_with_nan(left, name) if np.isnan(right.as_py()) else _compare_with_number(left, right, name)
+        return (
+            _compare_with_nan(left, name) if np.isnan(right.as_py()) else _compare_with_number(left, right, name)
+        )
     match name:
         case "equal":
             return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
@@ -147,7 +149,9 @@ def plain_numbers(value: Any) -> Any:
         return pa.repeat(value.as_py() if value.is_valid else 0, 1).cast(value.type).to_numpy()[0]
     width = value.type.to_pandas_dtype()
     start = value.offset
-    return np.frombuffer(value.buffers()[1], width)[start : start + len(value)] if len(value) else np.empty(0, width)
+    return (
+        np.frombuffer(value.buffers()[1], width)[start : start + len(value)] if len(value) else np.empty(0, width)
+    )
 
 
 def with_nulls(values: Any, kind: pa.DataType, *sources: Any) -> pa.Array:

@@ -20,7 +20,7 @@ from headrace.kernel.evaluate_nodes import (
     apply,
     constant,
 )
-from headrace.kernel.evaluate_types import aligned, is_utc, moment, to_type, wider_number
+from headrace.kernel.evaluate_types import aligned, fits, is_utc, moment, to_type, wider_number
 
 _MOST_FLOATS_LISTED = 10
 _COMPARABLE = (pa.bool_(), pa.string(), pa.binary(), pa.date32(), ZONED, UNZONED, *INTEGERS, *FLOATS)
@@ -43,27 +43,37 @@ def compare(name: str, left: Node, right: Node, zone: str) -> Node:
 
 def contains(node: Node, items: tuple[Node, ...], zone: str) -> Node:
     """IN with a list of constants."""
-    if not all(isinstance(item, Constant) for item in items):
+    listed = [item for item in items if isinstance(item, Constant)]
+    if len(listed) < len(items):
         raise Unknown("a list of more than constants")
-    listed = [item for item in items if isinstance(item, Constant) and item.value.is_valid]
-    pairs = [aligned(node, item, zone) for item in listed]
-    kinds = {pair[0].type for pair in pairs}
-    families = {"text" if item.type == pa.string() else "decimal" if pa.types.is_decimal(item.type) else
-                "float" if item.type in FLOATS else "other" for item in listed}  # fmt: skip
-    # Spark brings all items to one type, which is not what it does with each alone if they differ in family.
-    if len(kinds) != 1 or (len(families) > 1 and node.type not in FLOATS):
+    given = [item for item in listed if item.value.is_valid]
+    null_listed = len(given) < len(listed)
+    # Spark brings all items to one type, which is not the type of each with the value if their families differ.
+    if not given or (len({_family(item.type) for item in given}) > 1 and node.type not in FLOATS):
         raise Unknown("a list of several types")
+    if node.type in INTEGERS and given[0].type in INTEGERS:
+        fitting = [item.value.as_py() for item in given if fits(item.value.as_py(), node.type)]
+        return apply(numbers.within, (node,), pa.bool_(), pa.array(fitting, node.type), null_listed)
+    pairs = [aligned(node, item, zone) for item in given]
     value = pairs[0][0]
-    constants = [pair[1] for pair in pairs]
-    null_listed = len(listed) < len(items)
+    if any(one.type != value.type for one, _ in pairs):
+        raise Unknown("a list of several types")
     if value.type in FLOATS:
-        if len(constants) > _MOST_FLOATS_LISTED:
+        if len(given) > _MOST_FLOATS_LISTED:
             raise Unknown("a long list of floating numbers")
-        found = [compare("equal", value, item, zone) for item in constants]
+        found = [compare("equal", value, item, zone) for _, item in pairs]
         found += [constant(None, pa.bool_())] if null_listed else []
         return logic("or_kleene", *found)
-    scalars = [item.value for item in constants if isinstance(item, Constant)]
+    scalars = [item.value for _, item in pairs if isinstance(item, Constant)]
     return apply(numbers.within, (value,), pa.bool_(), pa.array(scalars, value.type), null_listed)
+
+
+def _family(kind: pa.DataType) -> str:
+    if kind in FLOATS:
+        return "floating"
+    if kind in INTEGERS:
+        return "integer"
+    return "decimal" if pa.types.is_decimal(kind) else str(kind)
 
 
 def logic(name: str, *operands: Node) -> Node:
@@ -120,7 +130,8 @@ def _decimal_beside_float(node: Node, other: Node) -> bool:
 
 def _bounded(name: str, left: Node, right: Node) -> tuple[Bounds | None, bool]:
     """The bounds of a result, and whether they are beyond its type."""
-    assert left.bounds is not None and right.bounds is not None
+    assert left.bounds is not None
+    assert right.bounds is not None
     operations: dict[str, Callable[[int, int], int]] = {
         "add": int.__add__,
         "subtract": int.__sub__,
@@ -157,7 +168,9 @@ def remainder(left: Node, right: Node) -> Node:
         most = max(abs(bound) for bound in right.bounds)
         bounds = (1 - max(most, 1), max(most, 1) - 1)
     raises = _may_be_zero(right)
-    return apply(numbers.remainder, (left, right), left.type, left.type, raises=raises, order=(1, 0), bounds=bounds)
+    return apply(
+        numbers.remainder, (left, right), left.type, left.type, raises=raises, order=(1, 0), bounds=bounds
+    )
 
 
 def _may_be_zero(node: Node) -> bool:

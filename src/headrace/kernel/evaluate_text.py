@@ -121,8 +121,9 @@ def cut(value: Any, start: int, stop: int | None) -> Any:
 
 def concat(nodes: tuple[Node, ...]) -> Node:
     """Texts one after the other, null where one is."""
-    if not nodes or any(node.type != pa.string() for node in nodes):
-        raise Unknown("concat of something other than text")
+    # Spark may or may not compute what stands behind a null.
+    if not nodes or any(node.type != pa.string() or node.raises for node in nodes):
+        raise Unknown("concat of something other than text, or of what can raise")
     return apply(join, nodes, pa.string()) if len(nodes) > 1 else nodes[0]
 
 

@@ -62,7 +62,10 @@ def truncate(unit: str, node: Node, zone: str) -> Node:
     unit = unit.upper()
     if not _timed(node, zone) or unit not in {*_CLOCK_UNITS, *_CALENDAR_UNITS}:
         raise Unknown(f"date_trunc to {unit}")
-    return apply(compute_truncated, (node,), node.type, unit)
+    # A time without a zone is one of the session's to Spark here.
+    if not is_utc(zone):
+        raise Unknown("date_trunc in a zone")
+    return apply(compute_truncated, (node,), ZONED, unit)
 
 
 def truncate_date(node: Node, unit: str, zone: str) -> Node:
@@ -145,8 +148,8 @@ def compute_truncated(value: Any, unit: str) -> pa.Array:
     """Each time at the beginning of its unit."""
     if unit in _CLOCK_UNITS:
         moments = plain_numbers(value.view(pa.int64()))
-        return with_nulls(moments // _CLOCK_UNITS[unit] * _CLOCK_UNITS[unit], value.type, value)
-    return with_nulls(_beginnings(_days(value), unit) * _DAY_US, value.type, value)
+        return with_nulls(moments // _CLOCK_UNITS[unit] * _CLOCK_UNITS[unit], ZONED, value)
+    return with_nulls(_beginnings(_days(value), unit) * _DAY_US, ZONED, value)
 
 
 def compute_truncated_date(value: Any, unit: str) -> pa.Array:

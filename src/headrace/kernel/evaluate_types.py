@@ -5,12 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
-from typing import Any
+from math import isinf
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
-from headrace.kernel.evaluate_nodes import FLOATS, INTEGERS, UNZONED, ZONED, Constant, Node, Unknown, apply, constant
+from headrace.kernel.evaluate_nodes import (
+    FLOATS,
+    INTEGERS,
+    UNZONED,
+    ZONED,
+    Constant,
+    Node,
+    Unknown,
+    apply,
+    constant,
+)
 from headrace.kernel.evaluate_numbers import convert
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -38,6 +48,8 @@ def number(text: str) -> Constant:
     if re.fullmatch(r"\d+\.\d*", text):
         return _decimal(Decimal(text))
     if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d+", text):
+        if isinf(float(text)):
+            raise Unknown("a number beyond double")
         return constant(float(text), pa.float64())
     raise Unknown(f"number {text}")
 
@@ -148,7 +160,7 @@ def _to_left(this: Node, other: Node, zone: str) -> tuple[Node, Node] | None:
     if other.type == pa.string() and value is not None:
         return _with_text(this, value, zone)
     if kind in INTEGERS and other.type in INTEGERS:
-        if value is not None and _fits(value, kind):
+        if value is not None and fits(value, kind):
             return this, constant(value, kind)  # what is cast is the constant, not the column
         wider = wider_number(kind, other.type)
         return to_type(this, wider), to_type(other, wider)
@@ -182,7 +194,9 @@ def _decimals(this: Node, other: Node) -> tuple[Node, Node] | None:
     if precision > 38:
         return None
     # Spark itself compares in a type that can be wider: integers have up to 20 digits there.
-    widest = max(_INTEGRAL_DIGITS.get(node.type, d - s) for node, d, s in zip((this, other), digits, scales, strict=True))
+    widest = max(
+        _INTEGRAL_DIGITS.get(node.type, d - s) for node, d, s in zip((this, other), digits, scales, strict=True)
+    )
     if widest + scale > 38:
         return None
     kind = pa.decimal128(precision, scale)
@@ -195,5 +209,6 @@ def _digits(node: Node) -> tuple[int, int]:
     return node.type.precision, node.type.scale
 
 
-def _fits(value: Any, kind: pa.DataType) -> bool:
+def fits(value: int, kind: pa.DataType) -> bool:
+    """Whether an integer is one of a type."""
     return bool(-(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1))
