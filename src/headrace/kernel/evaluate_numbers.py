@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_FEW_ITEMS = 16
 _FLIPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
@@ -135,6 +137,10 @@ def null_safe_equal(left: Any, right: Any, floats: bool) -> Any:
 
 def within(value: Any, items: pa.Array, null_listed: bool) -> Any:
     """IN: null where the value is null, or where nothing is equal and the list has a null."""
+    if 0 < len(items) <= _FEW_ITEMS and pa.types.is_primitive(value.type):
+        # A few comparisons are faster than a hash table, and know nulls by themselves.
+        found = functools.reduce(pc.or_, (pc.equal(value, item) for item in items))
+        return pc.if_else(found, found, pa.scalar(None, pa.bool_())) if null_listed else found
     found = pc.is_in(value, value_set=items)
     if null_listed:
         found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.kernel.evaluate_nodes import UNZONED, ZONED, Node, Unknown, apply
 from headrace.kernel.evaluate_numbers import plain_numbers, with_nulls
@@ -104,6 +106,19 @@ def _days(value: Any) -> Any:
     return plain_numbers(value.view(pa.int64())) // _DAY_US
 
 
+def _by_day(value: Any, compute: Callable[[Any], Any]) -> Any:
+    """What is computed from days, once for each day where the days lie close together."""
+    days = _days(value)
+    ends = pc.min_max(value)
+    if not ends["min"].is_valid:
+        return np.zeros(len(days), np.int64)
+    first, last = (int(_days(pa.repeat(ends[end], 1))[0]) for end in ("min", "max"))
+    if last - first >= len(days):
+        return compute(days)
+    # What lies below nulls can be anything, so it is brought between the ends.
+    return compute(np.arange(first, last + 1))[np.clip(days, first, last) - first]
+
+
 def _months(days: Any) -> Any:
     """Months since the epoch: NumPy's calendar has no end where Spark's still goes on."""
     return days.view("M8[D]").astype("M8[M]").view(np.int64)
@@ -125,7 +140,7 @@ def compute_part(value: Any, name: str) -> pa.Array:
         case "weekday":
             found = (_days(value) + 3) % 7
         case _:
-            found = _calendar_part(_days(value), name)
+            found = _by_day(value, lambda days: _calendar_part(days, name))
     return with_nulls(found.astype(np.int32), pa.int32(), value)
 
 
@@ -149,12 +164,12 @@ def compute_truncated(value: Any, unit: str) -> pa.Array:
     if unit in _CLOCK_UNITS:
         moments = plain_numbers(value.view(pa.int64()))
         return with_nulls(moments // _CLOCK_UNITS[unit] * _CLOCK_UNITS[unit], ZONED, value)
-    return with_nulls(_beginnings(_days(value), unit) * _DAY_US, ZONED, value)
+    return with_nulls(_by_day(value, lambda days: _beginnings(days, unit)) * _DAY_US, ZONED, value)
 
 
 def compute_truncated_date(value: Any, unit: str) -> pa.Array:
     """Each date at the beginning of its unit."""
-    return with_nulls(_beginnings(_days(value), unit).astype(np.int32), pa.date32(), value)
+    return with_nulls(_by_day(value, lambda days: _beginnings(days, unit)).astype(np.int32), pa.date32(), value)
 
 
 def _beginnings(days: Any, unit: str) -> Any:
