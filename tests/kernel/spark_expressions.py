@@ -46,6 +46,16 @@ mod({i}, 5)
 {f} / 2.5
 ({n} + 1) * 2 - {n}
 +{n}
+floor({n})
+ceil({f})
+ceiling({i} / 3)
+floor({n} / 15)
+floor({f} * 1e19)
+sqrt({n})
+greatest({n}, 0)
+least({n}, {n})
+greatest({i}, {i}, 1)
+least({f}, {f}, -0.0D)
 """
 _CHOICES = r"""
 CASE WHEN {i} <> 0 THEN 10 / {i} END
@@ -84,6 +94,11 @@ CAST({i} > 1 AS INT)
 CAST({i} > 1 AS STRING)
 CAST({d} AS TIMESTAMP_NTZ)
 int({n})
+CAST({f} AS INT)
+CAST({f} AS TINYINT)
+CAST({n} AS BIGINT)
+CAST({f} * 1e19 AS BIGINT)
+CASE WHEN {f} BETWEEN -100 AND 100 THEN CAST({f} AS TINYINT) END
 """
 _TEXTS = r"""
 length({s})
@@ -127,6 +142,13 @@ concat(trim({s}), {s})
 substring({s}, 1, 1) = 'a'
 {s} = 'it''s'
 upper({s})
+least({s}, {s})
+greatest({s}, 'b')
+startswith({s}, 'a')
+endswith({s}, 'c')
+contains({s}, 'b')
+{s} IS DISTINCT FROM 'a'
+{s} IS NOT DISTINCT FROM {s}
 lower({s}) = 'a'
 """
 _TIMES = r"""
@@ -166,6 +188,10 @@ date_trunc('MILLISECOND', {t})
 hour({t}) BETWEEN 5 AND 7
 date_trunc('HOUR', {t}) = {t}
 extract(day FROM {t})
+datediff({t}, {d})
+datediff({d}, '2024-01-01')
+greatest({t}, {t})
+least({d}, {d})
 {t} >= '2024-01-01'
 {t} < TIMESTAMP '2024-03-31 01:00:00'
 {d} = '2024-02-29'

@@ -18,16 +18,15 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.kernel import evaluate_operators as operators
 from headrace.kernel import evaluate_text as text
 from headrace.kernel import evaluate_time as time
+from headrace.kernel.evaluate_functions import function
 from headrace.kernel.evaluate_nodes import (
     UNZONED,
     ZONED,
-    Constant,
     Node,
     Rows,
     Unknown,
     apply,
     choose,
-    coalesce,
     constant,
     read,
     spread,
@@ -167,6 +166,8 @@ class _Compiler:
                 return text.concat(self._sides(tree, (*_TESTS, *_BITWISE, *_ARITHMETIC)))
             case exp.Neg():
                 return self._negated(tree)
+            case exp.NullSafeNEQ():
+                return operators.negation(operators.compare("same", *self._sides(tree, _TESTS), self._zone))
             case exp.Not():
                 _only(tree, "this")
                 return operators.negation(self.compile(tree.this))
@@ -305,9 +306,7 @@ class _Compiler:
             case _:
                 _only(tree, "this", "expression")
                 name = tree.this.name.lower()
-                if name not in time.PARTS - {"second", "dayofmonth"}:  # EXTRACT gives seconds with a fraction
-                    raise Unknown(f"EXTRACT {name}")
-                if name in ("dayofweek", "weekday"):
+                if name not in ("year", "quarter", "month", "day", "hour", "minute"):
                     raise Unknown(f"EXTRACT {name}")
                 return time.part(name, self.compile(tree.expression), self._zone)
 
@@ -315,48 +314,8 @@ class _Compiler:
         _only(tree, "this", "expressions")
         if not isinstance(tree.this, str):
             raise Unknown("a name in quotes")
-        name = tree.this.lower()
         nodes = tuple(self.compile(argument) for argument in tree.expressions)
-        match name, nodes:
-            case ("if" | "iff", (condition, one, other)) if name == "if":
-                return choose((operators.truth(condition),), common((one, other)))
-            case ("coalesce", (_, *_)) | ("nvl" | "ifnull", (_, _)):
-                return coalesce(common(nodes))
-            case "nullif", (one, other):
-                equal = operators.compare("equal", one, other, self._zone)
-                return choose((equal,), (constant(None, one.type), one))
-            case (("isnull" | "isnotnull"), (node,)):
-                return apply(call, (node,), pa.bool_(), "is_null" if name == "isnull" else "is_valid")
-            case "abs", (node,):
-                return operators.unary("abs", node)
-            case "mod", (one, other):
-                return operators.remainder(one, other)
-            case _, (node,) if name in text.LENGTHS:
-                return text.length(name, node)
-            case (("trim" | "ltrim" | "rtrim"), (node,)):
-                return text.trim(node, name)
-            case "concat", _:
-                return text.concat(nodes)
-            case "left", (node, count):
-                return text.left(node, count)
-            case "right", (node, count):
-                return text.right(node, count)
-            case _:
-                return self._time_function(name, nodes)
-
-    def _time_function(self, name: str, nodes: tuple[Node, ...]) -> Node:
-        match name, nodes:
-            case _, (node,) if name in time.PARTS:
-                return time.part(name, node, self._zone)
-            case "date_trunc", (Constant() as unit, node) if unit.type == pa.string() and unit.value.is_valid:
-                return time.truncate(unit.value.as_py(), node, self._zone)
-            case "trunc", (node, Constant() as unit) if unit.type == pa.string() and unit.value.is_valid:
-                return time.truncate_date(node, unit.value.as_py(), self._zone)
-            case (("to_date" | "date"), (node,)) if node.type != pa.string():
-                return time.as_date(node, self._zone)
-            case (("unix_timestamp" | "to_unix_timestamp" | "unix_seconds"), (node,)):
-                return time.seconds(node)
-        raise Unknown(f"function {name}")
+        return function(tree.this.lower(), nodes, self._zone)
 
     def _text(self, tree: exp.Expr) -> str:
         """A constant text, as Spark reads it."""

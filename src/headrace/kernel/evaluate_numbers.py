@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _FEW_ITEMS = 16
+_WIDEST = 64
+_BEYOND = 2.0**63
 _FLIPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
@@ -53,6 +55,33 @@ def remainder(left: Any, right: Any, kind: pa.DataType) -> Any:
     with np.errstate(all="ignore"):  # what lies below nulls can be anything
         values = np.fmod(plain_numbers(left), plain_numbers(right))
     return with_nulls(values, kind, left, right)
+
+
+def whole(value: Any, name: str) -> pa.Array:
+    """The floor or ceiling of doubles as integers: Java takes NaN for 0, and what is too large for the largest."""
+    values = plain_numbers(value)
+    rounded = np.floor(values) if name == "floor" else np.ceil(values)
+    return with_nulls(_saturated(np.where(np.isnan(rounded), 0.0, rounded)), pa.int64(), value)
+
+
+def truncate(value: Any, kind: pa.DataType) -> pa.Array:
+    """A cast of doubles to integers, which raises where a value does not fit."""
+    values = plain_numbers(value)
+    most = 2.0 ** (kind.bit_width - 1)
+    # Java compares with the largest value as a double: for BIGINT that is one more than there is.
+    limit = most if kind.bit_width == _WIDEST else most - 1
+    with np.errstate(invalid="ignore"):
+        fits = (np.floor(values) <= limit) & (np.ceil(values) >= -most)
+    if pc.any(pc.and_(pa.array(~fits), pc.is_valid(value))).as_py():
+        raise OverflowError(f"cast overflow: a number does not fit {kind}")
+    return with_nulls(_saturated(np.where(fits, values, 0.0)).astype(kind.to_pandas_dtype()), kind, value)
+
+
+def _saturated(values: Any) -> Any:
+    """Doubles as 64-bit integers, with the nearest one for those that are beyond."""
+    inside = np.abs(values) < _BEYOND
+    edges = np.where(values > 0, np.iinfo(np.int64).max, np.iinfo(np.int64).min)
+    return np.where(inside, np.where(inside, values, 0.0).astype(np.int64), edges)
 
 
 def _refuse_zero(left: Any, right: Any) -> None:

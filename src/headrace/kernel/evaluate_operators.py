@@ -223,6 +223,8 @@ def cast(node: Node, kind: pa.DataType, zone: str) -> Node:
     if exact:
         bounds = (0, 1) if own == pa.bool_() and kind in INTEGERS else None
         return apply(numbers.convert, (node,), kind, kind, bounds=bounds)
+    if own in FLOATS and kind in INTEGERS:
+        return apply(numbers.truncate, (to_type(node, pa.float64()),), kind, kind, raises=True)
     if kind == pa.date32() and own in (ZONED, UNZONED):
         return time.as_date(node, zone)
     if kind == pa.int64() and own == ZONED:

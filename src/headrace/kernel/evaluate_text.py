@@ -79,6 +79,13 @@ def matches_shape(value: Any, shape: str) -> Any:
     return pc.match_substring_regex(value, shape)
 
 
+def has(name: str, node: Node, part: str) -> Node:
+    """startswith, endswith and contains with a constant."""
+    if node.type != pa.string():
+        raise Unknown(f"{name} of something other than text")
+    return apply(matches, (node,), pa.bool_(), part, (name != "startswith", name != "endswith"))
+
+
 def length(name: str, node: Node) -> Node:
     """The characters of a text, or the bytes of bytes; octet_length counts bytes of both."""
     if node.type not in (pa.string(), pa.binary()):

@@ -90,6 +90,14 @@ def seconds(node: Node) -> Node:
     return apply(compute_seconds, (node,), pa.int64(), bounds=(-(2**44), 2**44))
 
 
+def days_between(end: Node, start: Node, zone: str) -> Node:
+    """datediff."""
+    pair = (as_date(end, zone), as_date(start, zone))
+    if any(node.raises for node in pair):
+        raise Unknown("datediff of what can raise")
+    return apply(compute_days_between, pair, pa.int32())
+
+
 def _timed(node: Node, zone: str) -> bool:
     """Whether a node is a time, not a date; raises `Unknown` for anything else."""
     if node.type == UNZONED or (node.type == ZONED and is_utc(zone)):
@@ -187,6 +195,12 @@ def _beginnings(days: Any, unit: str) -> Any:
 def compute_date(value: Any) -> pa.Array:
     """The date of each time."""
     return with_nulls(_days(value).astype(np.int32), pa.date32(), value)
+
+
+def compute_days_between(end: Any, start: Any) -> pa.Array:
+    """The days from one date to another."""
+    left, right = (plain_numbers(value.cast(pa.int32())) for value in (end, start))
+    return with_nulls(left - right, pa.int32(), end, start)
 
 
 def compute_seconds(value: Any) -> pa.Array:
