@@ -105,7 +105,7 @@ def _time_function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
         case (("to_date" | "date"), (node,)) if node.type != pa.string():
             return time.as_date(node, zone)
         case (("unix_timestamp" | "to_unix_timestamp" | "unix_seconds"), (node,)):
-            return time.seconds(node)
+            return time.seconds(node, down=name == "unix_seconds")  # the older ones round towards the epoch
         case (("datediff" | "date_diff"), (end, start)):
             return time.days_between(end, start, zone)
     raise Unknown(f"function {name}")

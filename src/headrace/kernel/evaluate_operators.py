@@ -228,7 +228,7 @@ def cast(node: Node, kind: pa.DataType, zone: str) -> Node:
     if kind == pa.date32() and own in (ZONED, UNZONED):
         return time.as_date(node, zone)
     if kind == pa.int64() and own == ZONED:
-        return time.seconds(node)
+        return time.seconds(node, down=True)
     raise Unknown(f"a cast from {own} to {kind}")
 
 

@@ -83,11 +83,11 @@ def as_date(node: Node, zone: str) -> Node:
     return apply(compute_date, (node,), pa.date32()) if _timed(node, zone) else node
 
 
-def seconds(node: Node) -> Node:
-    """The seconds since the epoch of a time with a zone, rounded down."""
+def seconds(node: Node, down: bool) -> Node:
+    """The seconds since the epoch of a time with a zone, rounded down or towards the epoch."""
     if node.type != ZONED:
         raise Unknown("seconds of something other than a time with a zone")
-    return apply(compute_seconds, (node,), pa.int64(), bounds=(-(2**44), 2**44))
+    return apply(compute_seconds, (node,), pa.int64(), down, bounds=(-(2**44), 2**44))
 
 
 def days_between(end: Node, start: Node, zone: str) -> Node:
@@ -203,6 +203,8 @@ def compute_days_between(end: Any, start: Any) -> pa.Array:
     return with_nulls(left - right, pa.int32(), end, start)
 
 
-def compute_seconds(value: Any) -> pa.Array:
-    """Seconds since the epoch, rounded down."""
-    return with_nulls(plain_numbers(value.view(pa.int64())) // _SECOND_US, pa.int64(), value)
+def compute_seconds(value: Any, down: bool) -> pa.Array:
+    """Seconds since the epoch, rounded down or towards the epoch."""
+    moments = plain_numbers(value.view(pa.int64()))
+    found = moments // _SECOND_US if down else (moments - np.fmod(moments, _SECOND_US)) // _SECOND_US
+    return with_nulls(found, pa.int64(), value)
