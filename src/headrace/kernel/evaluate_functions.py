@@ -23,6 +23,19 @@ from headrace.kernel.evaluate_nodes import (
 )
 from headrace.kernel.evaluate_types import common, to_type
 
+_CASTS = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+}
+"""Types whose names are functions that cast."""
+
 
 def function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
     """A call of a function whose name is in lower case; raises `Unknown`."""
@@ -46,6 +59,8 @@ def function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
             return _whole("floor" if name == "floor" else "ceil", node)
         case "sqrt", (node,) if node.type in (*INTEGERS, *FLOATS):
             return apply(numbers.call, (to_type(node, pa.float64()),), pa.float64(), "sqrt")
+        case _, (node,) if name in _CASTS:
+            return operators.cast(node, _CASTS[name], zone)
         case _:
             return _text_function(name, nodes, zone)
 
@@ -102,7 +117,7 @@ def _time_function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
             return time.truncate(_text(unit), node, zone)
         case "trunc", (node, unit) if _is_text(unit):
             return time.truncate_date(node, _text(unit), zone)
-        case (("to_date" | "date"), (node,)) if node.type != pa.string():
+        case ("to_date", (node,)) if node.type != pa.string():
             return time.as_date(node, zone)
         case (("unix_timestamp" | "to_unix_timestamp" | "unix_seconds"), (node,)):
             return time.seconds(node, down=name == "unix_seconds")  # the older ones round towards the epoch
