@@ -333,3 +333,23 @@ def test_unused_and_null_entries_of_a_dictionary_do_no_harm() -> None:
     evaluator = compiled("coalesce(x, 'none')", pa.string())
     assert evaluator is not None
     assert evaluator({"x": column}).to_pylist() == ["a", "none", "none", "a", "none"]
+
+
+def test_the_calendar_is_pythons() -> None:
+    """Every so many days of ten thousand years, close together and far apart."""
+    far = [dt.date.fromordinal(day) for day in range(1, dt.date.max.toordinal(), 997)]
+    near = [dt.date(2023, 12, 20) + dt.timedelta(days=day % 100) for day in range(200)]
+    for days in (far, near):
+        column = pa.array(days)
+        for sql, part in {
+            "year(d)": lambda day: day.year,
+            "quarter(d)": lambda day: (day.month + 2) // 3,
+            "month(d)": lambda day: day.month,
+            "day(d)": lambda day: day.day,
+            "dayofyear(d)": lambda day: day.timetuple().tm_yday,
+            "dayofweek(d)": lambda day: day.isoweekday() % 7 + 1,
+            "weekday(d)": lambda day: day.weekday(),
+        }.items():
+            evaluator = compiled(sql, pa.int32())
+            assert evaluator is not None
+            assert evaluator({"d": column}).to_pylist() == [part(day) for day in days]
