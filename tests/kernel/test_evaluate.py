@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -341,7 +342,7 @@ def test_the_calendar_is_pythons() -> None:
     near = [dt.date(2023, 12, 20) + dt.timedelta(days=day % 100) for day in range(200)]
     for days in (far, near):
         column = pa.array(days)
-        for sql, part in {
+        parts: dict[str, Callable[[dt.date], int]] = {
             "year(d)": lambda day: day.year,
             "quarter(d)": lambda day: (day.month + 2) // 3,
             "month(d)": lambda day: day.month,
@@ -349,7 +350,8 @@ def test_the_calendar_is_pythons() -> None:
             "dayofyear(d)": lambda day: day.timetuple().tm_yday,
             "dayofweek(d)": lambda day: day.isoweekday() % 7 + 1,
             "weekday(d)": lambda day: day.weekday(),
-        }.items():
+        }
+        for sql, part in parts.items():
             evaluator = compiled(sql, pa.int32())
             assert evaluator is not None
             assert evaluator({"d": column}).to_pylist() == [part(day) for day in days]
