@@ -179,8 +179,8 @@ def test_like(pattern: str, expected: list[bool | None]) -> None:
             [dt.date(2024, 3, 31), None, dt.date(1969, 12, 31), dt.date(1900, 1, 1)],
         ),
         ("floor(b / 4)", pa.int64(), [2, 5, None, -2]),
-        ("ceil(f)", pa.int64(), [2, 0, None, 0]),
-        ("floor(f * 1e30)", pa.int64(), [2**63 - 1, 0, None, 0]),
+        ("ceil(a / -2)", pa.int64(), [0, None, -1, 0]),
+        ("greatest(ts, NULL)", ZONED, COLUMNS["ts"].to_pylist()),
         ("greatest(a, b, 2)", pa.int64(), [10, 20, 3, 2]),
         ("least(f, g)", pa.float64(), [float(COLUMNS["g"][0].as_py()), NAN, 2.5, -0.0]),
         ("least(x, 'b')", pa.string(), ["ab", "b", "", "b"]),
@@ -270,6 +270,7 @@ def test_branches_not_taken_do_not_raise(sql: str, result: pa.DataType) -> None:
         "1 / 0 > 1",
         "a IN (1, b)",
         "x RLIKE 'a'",
+        "floor(f) = 1",  # what is beyond BIGINT raises in some versions of Spark only
         "a IN (SELECT 1)",
     ],
 )

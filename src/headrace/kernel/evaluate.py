@@ -71,9 +71,19 @@ def compile_expression(
         node = _Compiler(expression.sql, columns, time_zone).compile(expression.tree)
     except Unknown:
         return None
-    if node.type != _plain_type(result):
+    if not columns or node.type != _plain_type(result):
         return None
-    return Evaluator(tuple(name for name in columns if name in node.names), node, result)
+    evaluator = Evaluator(tuple(name for name in columns if name in node.names), node, result)
+    return evaluator if _runs(evaluator, columns) else None
+
+
+def _runs(evaluator: Evaluator, columns: Mapping[str, pa.DataType]) -> bool:
+    """Whether Arrow has all functions for the types in question: it says so on columns without rows."""
+    try:
+        found = evaluator({name: pa.nulls(0, kind) for name, kind in columns.items()})
+    except pa.ArrowNotImplementedError:
+        return False
+    return bool(found.type == evaluator.result)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -36,6 +36,8 @@ _CASTS = {
 }
 """Types whose names are functions that cast."""
 
+_FAR = 2**62
+
 
 def function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
     """A call of a function whose name is in lower case; raises `Unknown`."""
@@ -69,9 +71,7 @@ def _extreme(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
     """greatest and least: nulls do not count."""
     if any(node.raises for node in nodes):
         raise Unknown(f"{name} of what can raise")
-    if nodes[0].type not in FLOATS:
-        # Only to find out whether Spark has an order for the type that is also Arrow's.
-        operators.compare("less", nodes[0], nodes[1], zone)
+    if nodes[0].type in (*INTEGERS, pa.string()):
         arrow = "max_element_wise" if name == "greatest" else "min_element_wise"
         return apply(numbers.call, nodes, nodes[0].type, arrow)
 
@@ -86,9 +86,10 @@ def _whole(name: str, node: Node) -> Node:
     """floor and ceil, which give BIGINT."""
     if node.type in INTEGERS:
         return to_type(node, pa.int64())
-    if node.type not in FLOATS:
-        raise Unknown(f"{name} of {node.type}")
-    return apply(numbers.whole, (to_type(node, pa.float64()),), pa.int64(), name)
+    # Versions of Spark differ in what they do with numbers beyond BIGINT.
+    if node.type not in FLOATS or node.bounds is None or max(map(abs, node.bounds)) >= _FAR:
+        raise Unknown(f"{name} of what can be large")
+    return apply(numbers.whole, (to_type(node, pa.float64()),), pa.int64(), name, bounds=node.bounds)
 
 
 def _text_function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:

@@ -63,7 +63,7 @@ class Node:
     names: frozenset[str]
     raises: bool
     text: str | None  # the column of text that is all that the node reads
-    bounds: Bounds | None  # of integers: the least and the most that there can be
+    bounds: Bounds | None  # the least and the most number that there can be, and no NaN; integers always have them
 
     def compute(self, rows: Rows) -> Any:
         """The values of these rows."""

@@ -58,10 +58,11 @@ def remainder(left: Any, right: Any, kind: pa.DataType) -> Any:
 
 
 def whole(value: Any, name: str) -> pa.Array:
-    """The floor or ceiling of doubles as integers: Java takes NaN for 0, and what is too large for the largest."""
+    """The floor or ceiling of doubles that are far from the largest integers."""
     values = plain_numbers(value)
-    rounded = np.floor(values) if name == "floor" else np.ceil(values)
-    return with_nulls(_saturated(np.where(np.isnan(rounded), 0.0, rounded)), pa.int64(), value)
+    with np.errstate(invalid="ignore"):  # what lies below nulls can be anything
+        rounded = (np.floor(values) if name == "floor" else np.ceil(values)).astype(np.int64)
+    return with_nulls(rounded, pa.int64(), value)
 
 
 def truncate(value: Any, kind: pa.DataType) -> pa.Array:

@@ -149,7 +149,19 @@ def division(left: Node, right: Node) -> Node:
         if one.type not in (*INTEGERS, *FLOATS) and not _decimal_beside_float(one, other):
             raise Unknown(f"division of {left.type} by {right.type}")
     pair = (to_type(left, pa.float64()), to_type(right, pa.float64()))
-    return apply(numbers.divide, pair, pa.float64(), "divide", raises=_may_be_zero(right), order=(1, 0))
+    bounds = None
+    if left.type in INTEGERS and right.type in INTEGERS and not _may_be_zero(right):
+        assert right.bounds is not None
+        most = _farthest(left) // min(abs(bound) for bound in right.bounds) + 1
+        bounds = (-most, most)
+    return apply(
+        numbers.divide, pair, pa.float64(), "divide", raises=_may_be_zero(right), order=(1, 0), bounds=bounds
+    )
+
+
+def _farthest(node: Node) -> int:
+    assert node.bounds is not None
+    return max(abs(bound) for bound in node.bounds)
 
 
 def integral_division(left: Node, right: Node) -> Node:
@@ -165,7 +177,7 @@ def remainder(left: Node, right: Node) -> Node:
     left, right = _numbers(left, right)
     bounds = None
     if right.bounds is not None:
-        most = max(abs(bound) for bound in right.bounds)
+        most = _farthest(right)
         bounds = (1 - max(most, 1), max(most, 1) - 1)
     raises = _may_be_zero(right)
     return apply(

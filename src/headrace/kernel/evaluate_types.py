@@ -107,7 +107,7 @@ def to_type(node: Node, kind: pa.DataType) -> Node:
             return constant(float(value), kind)
         if kind in INTEGERS or pa.types.is_decimal(kind):
             return constant(Decimal(value) if pa.types.is_decimal(kind) else value, kind)
-    bounds = node.bounds if kind in INTEGERS else None
+    bounds = node.bounds if kind in INTEGERS or (kind == pa.float64() and node.type in INTEGERS) else None
     return apply(convert, (node,), kind, kind, bounds=bounds)
 
 
