@@ -13,7 +13,7 @@ from headrace.kernel.coding import Codes, RangeCoder
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node, Plan, Slices
-from headrace.query import Query, Window
+from headrace.query import Window
 
 
 class AnswerError(ArithmeticError):
@@ -31,7 +31,7 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]
         slices = Slices(window.time, window.slide_us, window.offset_us)
     timed = 0 if slices is None else 1
     places = {key: index + timed for index, key in enumerate(node.keys)}
-    own = [*range(timed), *(places[key] for key in query.keys)]
+    own = [*range(timed), *(places[key] for key in answer.keys)]
     finer, into = rows, np.empty(0, dtype=np.int64)
     if answer.from_bag:
         rows, into = rows.reduce(own, range(len(node.states)))
@@ -50,7 +50,7 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]
         parts, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
         try:
             if isinstance(recipe, BagRecipe):
-                columns.append(_from_bag(node, query, recipe, finer, into, len(rows)))
+                columns.append(_from_bag(node, answer, recipe, finer, into, len(rows)))
             else:
                 columns.append(lower(recipe, [slot for part in parts for slot in part]))
         except (Overflow, NegativeFrequency) as error:
@@ -58,14 +58,14 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]
     return columns, len(rows)
 
 
-def _from_bag(node: Node, query: Query, recipe: BagRecipe, finer: Rows, into: Words, groups: int) -> pa.Array:
+def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: Words, groups: int) -> pa.Array:
     """An aggregate's answers from the finer rows; `into` says which group each of them belongs to."""
     timed = 0 if node.slices is None else 1
     places = [timed + node.keys.index(argument) for argument in recipe.arguments]
     if len(finer) == 0:
         return lower_bag(recipe, into, groups, [pa.array([], kind) for kind in recipe.types], into)
     values, ((counts,),) = finer.columns(places, [node.states.index(recipe.count)])
-    unique = {*query.keys, *recipe.arguments} == set(node.keys)
+    unique = {*answer.keys, *recipe.arguments} == set(node.keys)
     return lower_bag(recipe, into, groups, values, counts, unique=unique)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
 from headrace.query import Aggregate, Expression, Query, Window
 
@@ -21,8 +23,19 @@ Facts = Mapping[Expression, Fact]
 """What is known of every expression over the stream; its type comes from Spark."""
 
 
-Member = tuple[Query, tuple[AnyRecipe, ...]]
-"""A query with the recipes of its aggregates."""
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A query with its keys as the pass computes them, and the recipes of its aggregates."""
+
+    query: Query
+    keys: tuple[Expression, ...]
+    recipes: tuple[AnyRecipe, ...]
+
+    @property
+    def node_keys(self) -> frozenset[Expression]:
+        """The keys of the node that the query comes from: its own, and what its bags hold."""
+        bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
+        return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
 
 def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
@@ -37,11 +50,11 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
             beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
             continue
         try:
-            recipes = _recipes(query, facts)
+            member = _member(query, facts)
         except NoState as reason:
             beside.append((query.name, str(reason)))
             continue
-        branches.setdefault(query.where, []).append((query, recipes))
+        branches.setdefault(query.where, []).append(member)
     nodes: list[Node] = []
     parents: list[int | None] = []
     answers: list[Answer] = []
@@ -57,34 +70,28 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
 
 def needed_expressions(query: Query) -> tuple[Expression, ...]:
     """Every expression over the stream whose type the plan has to know."""
-    needed = [*query.keys, query.where, query.window.time if query.window else None]
-    for aggregate in query.aggregates:
+    inner = guarded(query)
+    needed = [*query.keys, *inner.keys, query.where, query.window.time if query.window else None]
+    for aggregate in inner.aggregates:
         needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
         needed += [*bag_arguments(aggregate), aggregate.filter]
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
 
 
-def _node_keys(member: Member) -> frozenset[Expression]:
-    """The keys of the node that a query comes from: its own, and what its bags hold."""
-    query, recipes = member
-    bags = [recipe for recipe in recipes if isinstance(recipe, BagRecipe)]
-    return frozenset([*query.keys, *(argument for bag in bags for argument in bag.arguments)])
-
-
 def _trees(members: Sequence[Member]) -> list[list[Member]]:
     """Queries for one root each: a bag with values that no query groups by would make every other node larger."""
-    plain = frozenset(key for query, _ in members for key in query.keys)
+    plain = frozenset(key for member in members for key in member.keys)
     trees: dict[frozenset[Expression], list[Member]] = {}
     for member in members:
-        trees.setdefault(_node_keys(member) - plain, []).append(member)
+        trees.setdefault(member.node_keys - plain, []).append(member)
     return list(trees.values())
 
 
 def _by_slices(members: Sequence[Member]) -> list[tuple[Slices | None, list[Member]]]:
     """Queries whose windows are made of the same slices: the finest of several that have each other's edges."""
     found: list[tuple[Slices | None, list[Member]]] = []
-    for member in sorted(members, key=lambda member: _finest_first(_slices(member[0].window))):
-        own = _slices(member[0].window)
+    for member in sorted(members, key=lambda member: _finest_first(_slices(member.query.window))):
+        own = _slices(member.query.window)
         for slices, sharing in found:
             if own == slices or (
                 own and slices and own.time == slices.time and slices.has_edges_of(own.size_us, own.offset_us)
@@ -106,18 +113,20 @@ _EPOCHS_PER_CORE = 2
 
 def _deal(slices: Slices | None, members: Sequence[Member], span_us: int | None, cores: int) -> Deal:
     """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
-    tumbling = {q.window for q, _ in members if q.window is not None and q.window.tumbling}
+    windows = [member.query.window for member in members]
+    tumbling = {window for window in windows if window is not None and window.tumbling}
     epoch = None
     for window in sorted(tumbling, key=lambda window: window.range_us):
         if span_us is None or span_us // window.range_us >= _EPOCHS_PER_CORE * cores:
             epoch = Slices(window.time, window.range_us, window.offset_us % window.range_us)
     if epoch is not None and span_us is not None:
         return Deal(epoch)
-    votes = [key for query, _ in members for key in query.keys]
+    votes = [key for member in members for key in member.keys]
     return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
 
 
-def _recipes(query: Query, facts: Facts) -> tuple[AnyRecipe, ...]:
+def _member(query: Query, facts: Facts) -> Member:
+    """A query's place among those that have states; raises `NoState`."""
     for expression in needed_expressions(query):
         if expression not in facts:
             raise NoState(f"{expression.sql} is of a type that only Spark knows")
@@ -127,7 +136,8 @@ def _recipes(query: Query, facts: Facts) -> tuple[AnyRecipe, ...]:
             raise NoState(f"the key {key.sql} is {kind}")
     if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
         raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
-    return tuple(_recipe(aggregate, facts) for aggregate in query.aggregates)
+    inner = guarded(query)
+    return Member(query, inner.keys, tuple(_recipe(aggregate, facts) for aggregate in inner.aggregates))
 
 
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
@@ -158,24 +168,21 @@ def _grow_tree(
     parents: list[int | None],
     answers: list[Answer],
 ) -> None:
-    own = {id(member): _node_keys(member) for member in members}
-    named = [key for query, _ in members for key in query.keys]
-    every_key = tuple(dict.fromkeys([*named, *sorted(frozenset().union(*own.values()), key=str)]))
+    named = [key for member in members for key in member.keys]
+    finer = frozenset().union(*(member.node_keys for member in members))
+    every_key = tuple(dict.fromkeys([*named, *sorted(finer, key=str)]))
     # Windows that cross the epochs of the deal have nodes of their own, which nothing else comes from.
     groups: dict[tuple[frozenset[Expression], bool], list[Member]] = {(frozenset(every_key), True): []}
-    for member in sorted(members, key=lambda member: -len(own[id(member)])):
-        groups.setdefault((own[id(member)], deal.keeps(member[0].window)), []).append(member)
+    for member in sorted(members, key=lambda member: -len(member.node_keys)):
+        groups.setdefault((member.node_keys, deal.keeps(member.query.window)), []).append(member)
     placed: list[int] = []
     for (keys, kept), group in groups.items():
-        ancestors = [
-            index
-            for index in placed
-            if keys < set(nodes[index].keys) or (not kept and keys == set(nodes[index].keys))
-        ]
-        parents.append(min(ancestors, key=lambda index: len(nodes[index].keys)) if ancestors else None)
-        below = [recipe for member in members if own[id(member)] <= keys for recipe in member[1]]
+        above = [index for index in placed if keys < set(nodes[index].keys)]
+        above += [index for index in placed if not kept and keys == set(nodes[index].keys)]
+        parents.append(min(above, key=lambda index: len(nodes[index].keys)) if above else None)
+        below = [recipe for member in members if member.node_keys <= keys for recipe in member.recipes]
         states: dict[State, None] = dict.fromkeys(state for recipe in below for state in recipe.states)
         if kept:
             placed.append(len(nodes))
-        answers += [Answer(query, len(nodes), recipes) for query, recipes in group]
+        answers += [Answer(member.query, member.keys, len(nodes), member.recipes) for member in group]
         nodes.append(Node(tuple(key for key in every_key if key in keys), tuple(states), slices, where))

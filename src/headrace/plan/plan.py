@@ -89,6 +89,8 @@ class Answer:
     """
 
     query: Query
+    keys: tuple[Expression, ...]
+    """The query's keys, as the node has them."""
     node: int
     recipes: tuple[AnyRecipe, ...]
 
@@ -139,7 +141,7 @@ class Plan:
         answers = [self.answers[number] for number in self.answers_of(node)]
         if not all(deal.keeps(answer.query.window) for answer in answers):
             return False
-        keys = [self.nodes[node].keys, *(answer.query.keys for answer in answers if answer.from_bag)]
+        keys = [self.nodes[node].keys, *(answer.keys for answer in answers if answer.from_bag)]
         return deal.key is None or all(deal.key in own for own in keys)
 
     @property

@@ -21,15 +21,15 @@ from headrace.kernel.partial import unpack_columns
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.plan import Answer, Plan
 from headrace.query import Expression, Query
+from headrace.query.functions import spark_functions
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
 from headrace.runtime.profile import Profile
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch
-from headrace.runtime.source import Source, plan_reading
+from headrace.runtime.source import Session, Source, plan_reading
 from headrace.runtime.worker import PIECES, Work, read_kept
 from headrace.sources import Stream
-from headrace.sources.parquet import read_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,6 +104,26 @@ def _types(expressions: list[Expression], stream: Stream, spark: SparkSession) -
     return types
 
 
+def _session(stream: Stream, spark: SparkSession) -> Session:
+    """What the meaning of expressions depends on, in this session."""
+    from pyspark.errors import PySparkTypeError  # see session.py
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    columns = {}
+    for field in stream.dataframe(spark).schema.fields:
+        try:
+            columns[field.name] = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkTypeError:
+            continue  # no expression over it is known to the kernel
+    own = {row.function.rpartition(".")[2] for row in spark.sql("SHOW USER FUNCTIONS").collect()}
+    usual = (
+        spark.conf.get("spark.sql.ansi.enabled") == "true"
+        and spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
+        and not own & spark_functions().keys()
+    )
+    return Session(columns, spark.conf.get("spark.sql.session.timeZone") or "", usual)
+
+
 class _SharedPass:
     """The one job of a plan, and the answers that it leaves."""
 
@@ -149,14 +169,15 @@ class _SharedPass:
         reading = None
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
-            reading = plan_reading(source, work.plan, work.inputs, self._prepared.facts, cores)
+            session = _session(self._stream, self._spark)
+            reading = plan_reading(source, work.plan, work.inputs, self._prepared.facts, session, cores)
         if reading is not None:
             here = reading
 
             def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for number in [number.as_py() for batch in batches for number in batch.column(0)]:
                     task = here.tasks[number]
-                    yield from work.low(read_task(task, here.names), here.stretch(task))
+                    yield from work.low(here.read(task), here.stretch(task))
 
             count = len(here.tasks)
             return self._spark.range(0, count, 1, count).mapInArrow(low, PIECES)

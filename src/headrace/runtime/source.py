@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from headrace.algebra.states import MOST_RECORDS, Fact
+from headrace.kernel.evaluate import Evaluator, compile_expression
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.sources import Stream
-from headrace.sources.parquet import Footer, Task, can_read, extent_of, read_footers
+from headrace.sources.parquet import Footer, Task, can_read, extent_of, read_footers, read_task
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
 
@@ -61,10 +62,28 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """What the meaning of an expression depends on: the columns' types (as Spark has them), and settings.
+
+    `usual`: ANSI mode, timestamps with a zone, no function that hides a built-in one.
+    """
+
+    columns: Mapping[str, pa.DataType]
+    time_zone: str
+    usual: bool
+
+
+class InputError(ArithmeticError):
+    """An expression over the stream that has no value: Spark raises an error too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """What workers read themselves: these columns, and for each task its row groups and its stretch of `time`."""
+    """What workers read themselves: these columns, what they make of them (the plan's inputs, in their order), and
+    for each task its row groups and its stretch of `time`."""
 
     names: tuple[str, ...]
+    inputs: tuple[tuple[Expression, Evaluator | str], ...]
     tasks: tuple[Task, ...]
     time: Expression | None
 
@@ -72,23 +91,53 @@ class Reading:
         """The time whose records a task has all of."""
         return Stretch(self.time, task.start_us, task.end_us) if self.time is not None else None
 
+    def read(self, task: Task) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+        """The inputs of a task's records, batch by batch, each with the time that no later batch goes below."""
+        for batch, until_us in read_task(task, self.names):
+            columns = dict(zip(self.names, batch.columns, strict=True))
+            arrays = [_input(expression, made, columns) for expression, made in self.inputs]
+            yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
+
+
+def _input(expression: Expression, made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array:
+    if isinstance(made, str):
+        return columns[made]
+    try:
+        return made(columns)
+    except ArithmeticError as error:
+        raise InputError(f"{expression.sql}: {error}") from error
+
 
 def plan_reading(
-    source: Source, plan: Plan, inputs: tuple[Expression, ...], facts: Facts, tasks: int
+    source: Source, plan: Plan, inputs: tuple[Expression, ...], facts: Facts, session: Session, tasks: int
 ) -> Reading | None:
-    """Who reads what; None where Spark has to read, since the plan needs more than the columns of the files."""
-    names = [name for e in inputs if (name := source.name_of(e)) is not None]
-    if not names or len(names) < len(inputs):
+    """Who reads what; None where Spark has to read, since the kernel does not know some expression or type."""
+    made: list[tuple[Expression, Evaluator | str]] = []
+    for expression in inputs:
+        name = source.name_of(expression)
+        how = name if name is not None else _evaluator(expression, facts[expression].type, session)
+        if how is None:
+            return None
+        made.append((expression, how))
+    used = [[how] if isinstance(how, str) else how.names for _, how in made]
+    names = tuple(dict.fromkeys(name for part in used for name in part))
+    if not names or any(name not in session.columns for name in names):
         return None
-    if not can_read(source.footers, {n: facts[e].type for n, e in zip(names, inputs, strict=True)}):
+    if not can_read(source.footers, {name: session.columns[name] for name in names}):
         return None
     groups = [group for footer in source.footers for group in footer.groups]
     epochs = [epoch for root in plan.roots if (epoch := plan.deal_of(root).epoch) is not None]
-    times = Counter(epoch.time for epoch in epochs)
+    times = Counter(epoch.time for epoch in epochs if source.name_of(epoch.time) is not None)
     if times:
         (time, _), *_ = times.most_common(1)
         grids = [Grid(epoch.size_us, epoch.offset_us) for epoch in epochs if epoch.time == time]
-        by_time = deal_by_time(groups, tasks, names[inputs.index(time)], grids)
+        by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
-            return Reading(tuple(names), tuple(by_time), time)
-    return Reading(tuple(names), tuple(deal_row_groups(groups, tasks)), None)
+            return Reading(names, tuple(made), tuple(by_time), time)
+    return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
+
+
+def _evaluator(expression: Expression, kind: pa.DataType, session: Session) -> Evaluator | None:
+    if not session.usual:
+        return None
+    return compile_expression(expression, session.columns, kind, session.time_zone)
