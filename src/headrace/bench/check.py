@@ -1,4 +1,4 @@
-"""What is compared of two engines' answers: the number of rows, and sums in which every value has its row's weight.
+"""What is compared of two engines' answers: the rows, and sums in which every value has its row's weight.
 
 A row's weight comes from its window and keys alone, so that a value in the wrong row changes the sum. The same
 arithmetic is written twice: here and in `text.py` for engines that speak SQL, and in `in_polars.py`.
@@ -50,7 +50,11 @@ def to_check(row: Sequence[float]) -> Check:
 
 
 def compare(
-    reference: str, expected: Mapping[str, Check], engine: str, found: Mapping[str, Check], names: Mapping[str, Sequence[str]]
+    reference: str,
+    expected: Mapping[str, Check],
+    engine: str,
+    found: Mapping[str, Check],
+    names: Mapping[str, Sequence[str]],
 ) -> None:
     """Raise `BenchError` with every question that two engines answer differently; `names` are the measures'."""
     differences = [

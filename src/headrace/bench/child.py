@@ -63,7 +63,7 @@ class Child:
             code = self._process.exitcode
             reason = f"was ended by signal {-code}; out of memory?" if code is not None and code < 0 else "failed"
             raise BenchError(
-                f"{self.label} {reason} (what it said stands above); try fewer --rows, or leave it out of --engines"
+                f"{self.label} {reason} (what it said is above); try fewer --rows, or leave it out of --engines"
             ) from error
 
 

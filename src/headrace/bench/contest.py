@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
 from headrace.bench.check import Check
 from headrace.bench.question import Data, Question
+from headrace.errors import SetupError
 
 ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
 VARIANTS: Mapping[str, tuple[str, ...]] = {
@@ -76,3 +78,11 @@ class Task:
     data: Data
     questions: tuple[Question, ...]
     cores: int
+
+
+def check_installed(engines: Sequence[str], *, plot: bool) -> None:
+    """Raise `SetupError` if a package that the benchmark needs is missing."""
+    needed = ["psutil", *(PACKAGES[engine] for engine in engines if engine in PACKAGES), *["matplotlib"] * plot]
+    missing = [package for package in needed if find_spec(package) is None]
+    if missing:
+        raise SetupError(f"the benchmark needs {', '.join(missing)}; get it with: pip install 'headrace[bench]'")

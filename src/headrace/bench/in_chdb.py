@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from chdb import session
 
 from headrace.bench.check import Check, to_check
 from headrace.bench.question import Data, Question
-from headrace.bench.text import CHDB, SET, check_columns, chdb_text, set_id, shared_sets
+from headrace.bench.text import CHDB, SET, chdb_text, check_columns, set_id, shared_sets
 
 
 class InChdb:
@@ -23,7 +24,7 @@ class InChdb:
             # Columns that can hold nulls are slower, and most streams have none.
             f"schema_inference_make_columns_nullable={int(data.has_nulls)}"
         )
-        self._session = session.Session()
+        self._session: Any = session.Session()  # type: ignore[no-untyped-call]
 
     def run(self) -> None:
         """All answers."""

@@ -31,7 +31,9 @@ class InPolars:
     def check(self) -> dict[str, Check]:
         """The checks of the answers that there are."""
         kinds = self._data.kinds
-        return {question.name: _check(question, self._answers[question.name], kinds) for question in self._questions}
+        return {
+            question.name: _check(question, self._answers[question.name], kinds) for question in self._questions
+        }
 
     def clear(self) -> None:
         """Forget the answers."""
@@ -48,9 +50,9 @@ def ask(question: Question, data: Data) -> pl.LazyFrame:
     if window is None:
         return frame.group_by(*question.keys).agg(*measures)
     number = (pl.col(data.time).dt.epoch("us") // window.slide_us).cast(pl.Int32)
-    if window.panes > 1:
-        frame = frame.with_columns(start=pl.int_ranges(number - (window.panes - 1), number + 1, dtype=pl.Int32))
-        frame, number = frame.explode("start"), pl.col("start")
+    if window.panes > 1:  # a cross join streams, where a list per record to explode does not
+        panes = pl.LazyFrame({"pane": range(window.panes)}, schema={"pane": pl.Int32})
+        frame, number = frame.join(panes, how="cross"), number - pl.col("pane")
     start = (pl.col("start").cast(pl.Int64) * window.slide_us).cast(pl.Datetime("us"))
     return frame.group_by(number.alias("start"), *question.keys).agg(*measures).with_columns(start=start)
 

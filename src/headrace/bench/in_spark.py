@@ -91,6 +91,15 @@ class InHeadrace:
             read_s = time.perf_counter() - begin
         return [run, Timing("read", read_s, memory.peak_mb, memory.largest_below_mb)]
 
+    def measure_run(self) -> Timing:
+        """One timed round without the reading."""
+        _clean(self._spark)
+        with MemoryWatch(_java_pid(self._spark)) as memory:
+            begin = time.perf_counter()
+            self._run()
+            seconds = time.perf_counter() - begin
+        return Timing("run", seconds, memory.peak_mb, memory.largest_below_mb)
+
     def close(self) -> None:
         """The session is its owner's to stop."""
 

@@ -60,9 +60,7 @@ def _warm_up(task: Task, contestants: Sequence[Contestant], tell: Tell) -> int:
 
 
 @contextmanager
-def _contestants(
-    task: Task, engines: Sequence[str], spark: SparkSession | None
-) -> Iterator[Sequence[Contestant]]:
+def _contestants(task: Task, engines: Sequence[str], spark: SparkSession | None) -> Iterator[Sequence[Contestant]]:
     """All who take part, plain Spark first: its answers are the right ones."""
     contestants: list[Contestant] = []
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,5 +91,3 @@ def write_json(report: Report, file: Path) -> None:
     """Write the report, and the folders above it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(report.to_json(), indent=2) + "\n")
-
-

@@ -86,7 +86,7 @@ def chdb_text(questions: Sequence[Question], data: Data) -> str:
 def check_columns(
     question: Question, kinds: Mapping[str, Kind], dialect: Dialect, condition: str = ""
 ) -> list[str]:
-    """The numbers of a `Check` as aggregates over the answer, or over those of its rows that the condition holds for."""
+    """The numbers of a `Check` as aggregates over the answer, or over the rows that meet the condition."""
     weight = _weight(question, kinds, dialect)
     columns = [_only("count", "1", condition), _only("sum", weight, condition)]
     for measure in question.measures:
@@ -158,7 +158,9 @@ def _clickhouse(measure: Measure) -> str:
     if measure.function == "count":
         return f"countIf({measure.only})" if measure.only else "count()"
     function = "stddevSampStable" if measure.function == "stddev_samp" else measure.function
-    text = f"{function}OrNullIf({measure.value}, {measure.only})" if measure.only else f"{function}({measure.value})"
+    text = (
+        f"{function}OrNullIf({measure.value}, {measure.only})" if measure.only else f"{function}({measure.value})"
+    )
     if measure.function != "stddev_samp":
         return text
     return f"if({f'countIf({measure.only})' if measure.only else 'count()'} > 1, {text}, NULL)"
@@ -187,6 +189,8 @@ def _code(name: str, kind: Kind, dialect: Dialect) -> str:
     if kind == "text":
         letters = dialect.last_four.format(name)
         codes = (dialect.ascii.format(f"substr({letters}, {place}, 1)") for place in (1, 2, 3, 4))
-        terms = (dialect.long.format(code) + f" * {256**power}" for power, code in zip((3, 2, 1, 0), codes, strict=True))
+        terms = (
+            dialect.long.format(code) + f" * {256**power}" for power, code in zip((3, 2, 1, 0), codes, strict=True)
+        )
         return f"({' + '.join(terms)})"
     return dialect.long.format(name) if kind == "int" else name

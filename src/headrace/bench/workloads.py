@@ -132,7 +132,11 @@ _FLIGHTS = _Lists(
         (_N, Measure("min", "delay", "best"), Measure("max", "delay", "worst")),
         (Measure("sum", "distance", "miles"), Measure("max", "distance", "longest")),
         (_N, Measure("sum", "delay", "minutes_lost", "delay > 0"), Measure("sum", "delay", "minutes")),
-        (Measure("avg", "distance", "mean_miles"), Measure("min", "date", "first"), Measure("max", "date", "last")),
+        (
+            Measure("avg", "distance", "mean_miles"),
+            Measure("min", "date", "first"),
+            Measure("max", "date", "last"),
+        ),
         (Measure("avg", "delay", "mean_late", "delay > 15"), _N),
     ),
 )
