@@ -42,7 +42,7 @@ check: $(READY)  ## ruff, mypy strict, the fast tests (no Spark)
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -m "not spark"
 
-bench: $(READY)  ## the benchmarks: the generators' rate, then three workloads by all engines (figures go to $(DATA)/bench)
+bench: $(READY)  ## the benchmarks: the generators, then three workloads by all engines
 	@$(BIN)/python benchmarks/generators.py
 	@$(BIN)/headrace bench netflow --profile backbone --json $(DATA)/bench/netflow-backbone.json --plot $(DATA)/bench/netflow-backbone.png
 	@$(BIN)/headrace bench netflow --profile enterprise --json $(DATA)/bench/netflow-enterprise.json --plot $(DATA)/bench/netflow-enterprise.png

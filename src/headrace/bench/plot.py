@@ -21,9 +21,7 @@ def write_plot(report: Report, file: Path) -> None:
         _draw_growth(growth, left, right)
     else:
         _draw_runs(report, figure.subplots())
-    figure.suptitle(
-        f"{report.workload}: {report.rows:,} records, {report.queries} queries, {report.cores} cores", fontsize=11
-    )
+    figure.suptitle(report.title, fontsize=11)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,14 @@ class Report:
     cores: int
     runs: tuple[Run, ...] = ()
     growth: Growth | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    profile: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the figures are of."""
+        workload = f"{self.workload} {self.profile}".strip()
+        return f"{workload}: {self.rows:,} records, {self.queries} queries, {self.cores} cores"
 
     def run_of(self, engine: str, variant: str) -> Run | None:
         """The run of one variant, if it took part."""
@@ -82,6 +89,8 @@ class Report:
         plain["ratios"] = self.ratios
         if self.growth is not None:
             plain["growth"] = asdict(self.growth)
+        if self.profile:
+            plain["profile"] = self.profile
         if self.notes:
             plain["notes"] = list(self.notes)
         return plain

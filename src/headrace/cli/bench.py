@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import tempfile
@@ -76,6 +77,8 @@ def bench(
             report = _measure_growth(topic, prepare, number, count, rounds)
         else:
             report = _measure(topic, prepare, number, count, rounds, chosen)
+    if workload == "netflow" and data is None:
+        report = dataclasses.replace(report, profile=profile or "backbone")
     _print(report)
     if json_file is not None:
         write_json(report, json_file)
@@ -93,14 +96,8 @@ class _Preparation:
             raise StreamError(_FLIGHTS)
         self._topic, self._profile, self._given, self._rows, self._scratch = topic, profile, given, rows, scratch
 
-    @property
-    def name(self) -> str:
-        """The workload, with its profile where it has one."""
-        return (
-            f"netflow {self._profile}" if self._topic.name == "netflow" and not self._given else self._topic.name
-        )
-
     def base(self) -> Data:
+        """The given records, or as many new ones as were asked for."""
         return self._read(self._given) if self._given else self._make(self._rows)
 
     def sizes(self, base: Data) -> list[Data]:
@@ -139,7 +136,7 @@ def _measure(
     spark = start_session("headrace-bench", cores=cores) if {"spark", "headrace"} & set(engines) else None
     try:
         with _telling() as tell:
-            return measure(prepare.name, task, engines, rounds=rounds, spark=spark, tell=tell)
+            return measure(topic.name, task, engines, rounds=rounds, spark=spark, tell=tell)
     finally:
         if spark is not None:
             spark.stop()
@@ -193,11 +190,10 @@ def _telling() -> Iterator[Callable[[str], None]]:
 
 
 def _print(report: Report) -> None:
-    title = f"{report.workload}: {report.rows:,} records, {report.queries} queries, {report.cores} cores"
     if report.growth is not None:
-        _print_growth(report.growth, title)
+        _print_growth(report.growth, report.title)
     else:
-        _print_runs(report, title)
+        _print_runs(report, report.title)
     for note in report.notes:
         err.print(f"note: {note}", markup=False)
 
