@@ -220,14 +220,15 @@ def _print_runs(report: Report, title: str) -> None:
 
 
 def _print_growth(growth: Growth, title: str) -> None:
-    rows = Table(title=f"{title}, by records", title_justify="left")
+    out.print(title)
+    rows = Table(title="by records", title_justify="left")
     for heading in ("records", "seconds", "records/s", "largest worker MB"):
         rows.add_column(heading, justify="right")
     for point in growth.rows:
         rate = f"{point.rows / point.seconds:,.0f}"
         rows.add_row(f"{point.rows:,}", f"{point.seconds:.2f}", rate, f"{point.peak_worker_mb:,.0f}")
     out.print(rows)
-    queries = Table(title=f"{title}, by queries", title_justify="left")
+    queries = Table(title="by queries", title_justify="left")
     for heading in ("queries", "seconds", "ms/query"):
         queries.add_column(heading, justify="right")
     for count in growth.queries:
