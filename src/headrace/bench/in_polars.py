@@ -50,7 +50,7 @@ def ask(question: Question, data: Data) -> pl.LazyFrame:
     if window is None:
         return frame.group_by(*question.keys).agg(*measures)
     number = (pl.col(data.time).dt.epoch("us") // window.slide_us).cast(pl.Int32)
-    if window.panes > 1:  # a cross join streams, where a list per record to explode does not
+    if window.panes > 1:
         panes = pl.LazyFrame({"pane": range(window.panes)}, schema={"pane": pl.Int32})
         frame, number = frame.join(panes, how="cross"), number - pl.col("pane")
     start = (pl.col("start").cast(pl.Int64) * window.slide_us).cast(pl.Datetime("us"))
