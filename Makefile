@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DATA   ?= data
+FLIGHTS ?= $(firstword $(wildcard ../shared/data/flights/flights-3m.parquet) $(DATA)/flights-3m.parquet)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench lock clean
@@ -41,8 +42,16 @@ check: $(READY)  ## ruff, mypy strict, the fast tests (no Spark)
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -m "not spark"
 
-bench: $(READY)  ## the benchmarks (so far: the generators' rate)
+bench: $(READY)  ## the benchmarks: the generators, then three workloads by all engines
 	@$(BIN)/python benchmarks/generators.py
+	@$(BIN)/headrace bench netflow --profile backbone --json $(DATA)/bench/netflow-backbone.json --plot $(DATA)/bench/netflow-backbone.png
+	@$(BIN)/headrace bench netflow --profile enterprise --json $(DATA)/bench/netflow-enterprise.json --plot $(DATA)/bench/netflow-enterprise.png
+	@$(BIN)/headrace bench trades --json $(DATA)/bench/trades.json --plot $(DATA)/bench/trades.png
+	@if [ -f "$(FLIGHTS)" ]; then \
+		$(BIN)/headrace bench flights --data "$(FLIGHTS)" --json $(DATA)/bench/flights.json --plot $(DATA)/bench/flights.png; \
+	else \
+		echo "flights left out: there is no $(FLIGHTS) (examples/flights/README.md says where it is from; set FLIGHTS=...)"; \
+	fi
 
 lock:  ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

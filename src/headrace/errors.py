@@ -85,6 +85,10 @@ class OutputError(HeadraceError):
     """Results could not be written; what was there before is untouched."""
 
 
+class BenchError(HeadraceError):
+    """A benchmark is void: two engines gave different answers, or one of them gave none."""
+
+
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """A hint with the near matches of `word` among `known`, or an empty text.
 

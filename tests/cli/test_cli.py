@@ -42,7 +42,7 @@ def queries(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["plan"], ["generate"], ["generate", "flows"], ["generate", "trades"]]
+    "command", [[], ["run"], ["plan"], ["bench"], ["generate"], ["generate", "flows"], ["generate", "trades"]]
 )
 def test_help_has_an_example(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"])

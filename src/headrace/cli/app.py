@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
+from headrace.cli.bench import bench
 from headrace.cli.console import Debug, exit_code, report
 from headrace.cli.generate import generate
 from headrace.cli.plan import plan
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(plan)
+app.command()(bench)
 app.add_typer(generate, name="generate")
 
 

@@ -1,0 +1,83 @@
+"""What is compared of two engines' answers: the rows, and sums in which every value has its row's weight.
+
+A row's weight comes from its window and keys alone, so that a value in the wrong row changes the sum. The same
+arithmetic is written twice: here and in `text.py` for engines that speak SQL, and in `in_polars.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.errors import BenchError
+
+WEIGHTS = 9973
+"""Weights go from 1 to this prime."""
+TIMES = 1_000_003
+"""Times count as microseconds modulo this prime, which floats hold exactly."""
+FACTORS = (1, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+"""One for the window and one for each key, so that keys that change places change the weight."""
+NO_KEY = 7
+"""What a null counts as among the keys."""
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """One measure of all rows: how many have a value, the weighted sum of the values, and that of their sizes."""
+
+    values: int
+    weighted: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What an answer comes down to: rows, the sum of their weights, and a `Sum` per measure."""
+
+    rows: int
+    weight: int
+    sums: tuple[Sum, ...]
+
+
+def to_check(row: Sequence[float]) -> Check:
+    """A check from the numbers that an engine gives, in the order of `text.check_columns`."""
+    rows, weight, *rest = row
+    triples = zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+    sums = tuple(Sum(int(values), float(weighted), float(size)) for values, weighted, size in triples)
+    return Check(int(rows), int(weight), sums)
+
+
+def compare(
+    reference: str,
+    expected: Mapping[str, Check],
+    engine: str,
+    found: Mapping[str, Check],
+    names: Mapping[str, Sequence[str]],
+) -> None:
+    """Raise `BenchError` with every question that two engines answer differently; `names` are the measures'."""
+    differences = [
+        f"  {question}: {difference}"
+        for question, check in expected.items()
+        if (difference := _difference(check, found[question], names[question]))
+    ]
+    if differences:
+        shown = "\n".join(differences[:10] + ["  ..."] * (len(differences) > 10))
+        raise BenchError(
+            f"{engine} and {reference} answer {len(differences)} of {len(expected)} queries differently:\n{shown}"
+        )
+
+
+def _difference(expected: Check, found: Check, names: Sequence[str]) -> str:
+    """The first thing that differs, or an empty text."""
+    if expected.rows != found.rows:
+        return f"{found.rows:,} rows instead of {expected.rows:,}"
+    if expected.weight != found.weight:
+        return "other keys or windows"
+    for name, old, new in zip(names, expected.sums, found.sums, strict=True):
+        if old.values != new.values:
+            return f"{name} has {new.values:,} values instead of {old.values:,}"
+        if not abs(old.weighted - new.weighted) <= _TOLERANCE * max(old.size, new.size):
+            return f"the weighted sum of {name} is {new.weighted!r} instead of {old.weighted!r}"
+    return ""

@@ -1,0 +1,102 @@
+"""A contestant in a process of its own: no other engine's threads, and its memory can be told apart."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from headrace.bench.check import Check
+from headrace.bench.contest import Asked, Task, Timing
+from headrace.bench.memory import MemoryWatch
+from headrace.errors import BenchError
+
+_PATIENCE_S = 30
+
+
+class Child:
+    """The parent's end: one engine, asked in one variant."""
+
+    def __init__(self, task: Task, engine: str, variant: str) -> None:
+        self.engine = engine
+        self._variant = variant
+        context = multiprocessing.get_context("spawn")  # a fork would copy Spark's threads half
+        self._connection, far = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far, task, engine, variant), daemon=True)
+        self._process.start()
+        far.close()
+
+    @property
+    def label(self) -> str:
+        """The engine and how it is asked."""
+        return f"{self.engine} ({self._variant})"
+
+    def warm_up(self) -> Mapping[str, Check]:
+        """One untimed round, with its checks."""
+        checks: Mapping[str, Check] = self._call("check")
+        return checks
+
+    def measure(self) -> Sequence[Timing]:
+        """One timed round; the child holds the watch, so that the pipe is not timed."""
+        assert self._process.pid is not None
+        with MemoryWatch(self._process.pid) as memory:
+            seconds: float = self._call("run")
+        return [Timing(self._variant, seconds, memory.peak_mb)]
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join(_PATIENCE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _call(self, word: str) -> Any:
+        try:
+            self._connection.send(word)
+            return self._connection.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            self._process.join(_PATIENCE_S)
+            code = self._process.exitcode
+            reason = f"was ended by signal {-code}; out of memory?" if code is not None and code < 0 else "failed"
+            raise BenchError(
+                f"{self.label} {reason} (what it said is above); try fewer --rows, or leave it out of --engines"
+            ) from error
+
+
+def _serve(connection: Connection, task: Task, engine: str, variant: str) -> None:
+    os.environ["POLARS_MAX_THREADS"] = str(task.cores)
+    asked = ask_engine(task, engine, variant)
+    while True:
+        try:
+            word = connection.recv()
+        except EOFError:
+            return
+        begin = time.perf_counter()
+        if word == "run" or engine != "chdb":  # chdb keeps no answers, so that its check computes them
+            asked.run()
+        seconds = time.perf_counter() - begin
+        connection.send(asked.check() if word == "check" else seconds)
+        asked.clear()
+
+
+def ask_engine(task: Task, engine: str, variant: str) -> Asked:
+    """The engine itself; only here is its package imported."""
+    match engine:
+        case "polars":
+            from headrace.bench.in_polars import InPolars
+
+            return InPolars(task.data, task.questions, variant)
+        case "duckdb":
+            from headrace.bench.in_duckdb import InDuckDB
+
+            return InDuckDB(task.data, task.questions, variant, task.cores)
+        case "chdb":
+            from headrace.bench.in_chdb import InChdb
+
+            return InChdb(task.data, task.questions, variant, task.cores)
+        case _:
+            raise ValueError(f"no engine '{engine}'")

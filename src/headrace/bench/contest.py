@@ -1,0 +1,88 @@
+"""What takes part in a benchmark, and how each is timed: all answers of all questions, to the last row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Protocol
+
+from headrace.bench.check import Check
+from headrace.bench.question import Data, Question
+from headrace.errors import SetupError
+
+ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "spark": ("queries",),
+    "headrace": ("run", "read"),
+    "polars": ("queries", "collect_all"),
+    "duckdb": ("queries", "grouping_sets"),
+    "chdb": ("queries", "grouping_sets"),
+}
+"""In how many ways an engine is asked: query by query, and sharing what it can share by itself.
+
+headrace is asked in one way and timed twice: until its answers are computed, and until Spark has read them all.
+"""
+PACKAGES = {"polars": "polars", "duckdb": "duckdb", "chdb": "chdb"}
+"""What an engine needs beyond headrace itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One variant in one round."""
+
+    variant: str
+    seconds: float
+    peak_mb: float
+    largest_worker_mb: float = 0.0
+
+
+class Contestant(Protocol):
+    """An engine that answers all questions, as often as it is asked."""
+
+    @property
+    def engine(self) -> str:
+        """Its name."""
+
+    @property
+    def label(self) -> str:
+        """What progress is reported for."""
+
+    def warm_up(self) -> Mapping[str, Check]:
+        """Answer everything once, untimed, and give the checks of the answers."""
+
+    def measure(self) -> Sequence[Timing]:
+        """Answer everything once, timed."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Asked(Protocol):
+    """An engine's side of a contestant in a process of its own."""
+
+    def run(self) -> None:
+        """Compute all answers."""
+
+    def check(self) -> dict[str, Check]:
+        """The checks of all answers."""
+
+    def clear(self) -> None:
+        """Forget all answers."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all contestants are given."""
+
+    data: Data
+    questions: tuple[Question, ...]
+    cores: int
+
+
+def check_installed(engines: Sequence[str], *, plot: bool) -> None:
+    """Raise `SetupError` if a package that the benchmark needs is missing."""
+    needed = ["psutil", *(PACKAGES[engine] for engine in engines if engine in PACKAGES), *["matplotlib"] * plot]
+    missing = [package for package in needed if find_spec(package) is None]
+    if missing:
+        raise SetupError(f"the benchmark needs {', '.join(missing)}; get it with: pip install 'headrace[bench]'")

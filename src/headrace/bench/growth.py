@@ -1,0 +1,70 @@
+"""How headrace's time grows: with the records, and with the queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from headrace.bench.contest import Task
+from headrace.bench.in_spark import InHeadrace
+from headrace.bench.measure import Tell
+from headrace.bench.question import Data, read_data
+from headrace.bench.report import Growth, QueryGrowth, Report, RowGrowth
+from headrace.bench.workloads import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = (1, 5, 22, 64, 200)
+
+
+def measure_growth(
+    topic: Topic,
+    base: Data,
+    sizes: Sequence[Data],
+    *,
+    queries: int,
+    cores: int,
+    rounds: int,
+    spark: SparkSession,
+    tell: Tell,
+    counts: Sequence[int] = QUERIES,
+) -> Report:
+    """The time for each of the sizes with the same queries, and for each count of queries on the base."""
+    by_rows = {size.rows: InHeadrace(Task(size, topic.take(queries), cores), spark) for size in sizes}
+    by_queries = {number: InHeadrace(Task(base, topic.take(number), cores), spark) for number in counts}
+    contestants = {f"{rows:,} records": one for rows, one in by_rows.items()}
+    contestants |= {f"{number} queries": one for number, one in by_queries.items()}
+    seconds: dict[str, list[float]] = {label: [] for label in contestants}
+    workers: dict[str, float] = dict.fromkeys(contestants, 0.0)
+    for number in range(rounds + 1):
+        for label, contestant in contestants.items():
+            tell(f"round {number} of {rounds}: {label}" if number else f"warming up: {label}")
+            timing = contestant.measure_run()
+            if number:
+                seconds[label].append(timing.seconds)
+                workers[label] = max(workers[label], timing.largest_worker_mb)
+    growth = Growth(
+        tuple(RowGrowth(n, median(seconds[key := f"{n:,} records"]), workers[key]) for n in by_rows),
+        tuple(QueryGrowth(n, median(seconds[f"{n} queries"])) for n in by_queries),
+    )
+    warned = dict.fromkeys(text for contestant in contestants.values() for text in contestant.warned)
+    notes = tuple(f"headrace: {text}" for text in warned)
+    return Report(topic.name, base.rows, queries, cores, growth=growth, notes=notes)
+
+
+def write_first(data: Data, rows: int, file: Path) -> Data:
+    """The first so many records, as one file."""
+    from pyarrow import dataset, parquet  # imports pandas, which takes half a second
+
+    source = dataset.dataset(sorted(data.path.glob("*.parquet")) if data.path.is_dir() else data.path)
+    left = rows
+    with parquet.ParquetWriter(file, source.schema) as writer:
+        for batch in source.to_batches():
+            writer.write_batch(batch.slice(0, left))
+            left -= min(left, batch.num_rows)
+            if not left:
+                break
+    return read_data(file, data.stream, data.time)

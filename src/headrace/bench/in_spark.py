@@ -1,0 +1,140 @@
+"""The questions by plain Spark and by headrace, which share one session: a process can have no second one."""
+
+from __future__ import annotations
+
+import gc
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.bench.check import Check, to_check
+from headrace.bench.contest import Task, Timing
+from headrace.bench.memory import MemoryWatch
+from headrace.bench.question import Question
+from headrace.bench.text import SPARK, check_columns, spark_text
+from headrace.runtime.results import Results
+from headrace.sources import Stream
+from headrace.workload import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class InSpark:
+    """Plain Spark, query by query, each answer written to nowhere."""
+
+    engine = "spark"
+    label = "spark (queries)"
+
+    def __init__(self, task: Task, spark: SparkSession) -> None:
+        self._task = task
+        self._spark = spark
+
+    def warm_up(self) -> Mapping[str, Check]:
+        """One untimed round, in which each answer goes into its check."""
+        self._register()
+        return {question.name: self._check(question, self._frame(question)) for question in self._task.questions}
+
+    def measure(self) -> Sequence[Timing]:
+        """One timed round."""
+        _clean(self._spark)
+        with MemoryWatch(_java_pid(self._spark)) as memory:
+            begin = time.perf_counter()
+            self._register()
+            for question in self._task.questions:
+                write_nowhere(self._frame(question))
+            seconds = time.perf_counter() - begin
+        return [Timing("queries", seconds, memory.peak_mb, memory.largest_below_mb)]
+
+    def close(self) -> None:
+        """The session is its owner's to stop."""
+
+    def _register(self) -> None:
+        stream_of(self._task).register(self._spark)
+
+    def _frame(self, question: Question) -> DataFrame:
+        return self._spark.sql(spark_text(question, self._task.data))
+
+    def _check(self, question: Question, frame: DataFrame) -> Check:
+        return check_frame(question, frame, self._task)
+
+
+class InHeadrace:
+    """headrace, all queries at once; what it warns about is kept in `warned`."""
+
+    engine = "headrace"
+    label = "headrace"
+
+    def __init__(self, task: Task, spark: SparkSession) -> None:
+        self._task = task
+        self._spark = spark
+        self._stream = stream_of(task)
+        self._workload = Workload({q.name: spark_text(q, task.data) for q in task.questions}, self._stream)
+        self.warned: tuple[str, ...] = ()
+
+    def warm_up(self) -> Mapping[str, Check]:
+        """One untimed round, with the checks of its answers."""
+        results = self._run()
+        return {q.name: check_frame(q, results[q.name], self._task) for q in self._task.questions}
+
+    def measure(self) -> Sequence[Timing]:
+        """One timed round: until all answers are computed, and until Spark has read all of them."""
+        _clean(self._spark)
+        with MemoryWatch(_java_pid(self._spark)) as memory:
+            begin = time.perf_counter()
+            results = self._run()
+            run_s = time.perf_counter() - begin
+            run = Timing("run", run_s, memory.peak_mb, memory.largest_below_mb)
+            for frame in results.values():
+                write_nowhere(frame)
+            read_s = time.perf_counter() - begin
+        return [run, Timing("read", read_s, memory.peak_mb, memory.largest_below_mb)]
+
+    def measure_run(self) -> Timing:
+        """One timed round without the reading."""
+        _clean(self._spark)
+        with MemoryWatch(_java_pid(self._spark)) as memory:
+            begin = time.perf_counter()
+            self._run()
+            seconds = time.perf_counter() - begin
+        return Timing("run", seconds, memory.peak_mb, memory.largest_below_mb)
+
+    def close(self) -> None:
+        """The session is its owner's to stop."""
+
+    def _run(self) -> Results:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            results = self._workload.run(self._stream, spark=self._spark)
+        self.warned = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+        return results
+
+
+def stream_of(task: Task) -> Stream:
+    """The task's data as headrace's stream."""
+    return Stream.parquet(str(task.data.path), task.data.stream, task.data.time)
+
+
+def write_nowhere(frame: DataFrame) -> None:
+    """Compute every row and keep none."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def check_frame(question: Question, frame: DataFrame, task: Task) -> Check:
+    """The check of an answer that Spark holds or can compute."""
+    columns = check_columns(question, task.data.kinds, SPARK)
+    return to_check(frame.selectExpr(*(f"{column} AS c{i}" for i, column in enumerate(columns))).collect()[0])
+
+
+def _java_pid(spark: SparkSession) -> int:
+    """The process of the session's Java, above all of its Python workers."""
+    gateway: Any = spark.sparkContext._gateway
+    return int(gateway.proc.pid)
+
+
+def _clean(spark: SparkSession) -> None:
+    """Leave no garbage of one contestant to the next."""
+    gc.collect()
+    jvm: Any = spark._jvm
+    jvm.System.gc()

@@ -1,0 +1,135 @@
+"""A question: one aggregate query, described so that each engine can be asked it in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from headrace.errors import StreamError
+
+Kind = Literal["int", "float", "text", "time"]
+Function = Literal["count", "sum", "avg", "min", "max", "stddev_samp"]
+
+MINUTE_US = 60_000_000
+DAY_US = 1440 * MINUTE_US
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window of time; it tumbles where `slide_us` is its length, and else the length is a multiple of it."""
+
+    length_us: int
+    slide_us: int
+
+    def __post_init__(self) -> None:
+        if self.length_us % self.slide_us:
+            raise ValueError(f"the length of {self} is not a multiple of its slide")
+
+    @property
+    def panes(self) -> int:
+        """In how many windows a record is."""
+        return self.length_us // self.slide_us
+
+    def times(self, factor: int) -> Window:
+        """The window with both lengths so many times as long."""
+        return Window(self.length_us * factor, self.slide_us * factor)
+
+
+def tumbling(length_us: int) -> Window:
+    """A window that begins where the one before ends."""
+    return Window(length_us, length_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate: a function of a value, of all records or of those that a condition holds for.
+
+    `value` is a column or an expression in the SQL that all engines share; a count has none.
+    """
+
+    function: Function
+    value: str
+    name: str
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One query. `where` is a condition in the SQL that all engines share; empty where there is none."""
+
+    name: str
+    keys: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    where: str = ""
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """The records of a workload: Parquet files in one folder, or one file."""
+
+    path: Path
+    stream: str
+    time: str
+    kinds: Mapping[str, Kind]
+    rows: int
+    has_nulls: bool
+
+    @property
+    def pattern(self) -> str:
+        """The files, as engines other than Spark want them named."""
+        return str(self.path / "*.parquet" if self.path.is_dir() else self.path)
+
+
+def read_data(path: Path, stream: str, time: str) -> Data:
+    """What the files' footers say; raises `StreamError`."""
+    from pyarrow import parquet  # imports pandas, which takes half a second
+
+    path = path.absolute()
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        raise StreamError(f"there are no Parquet files at '{path}'")
+    try:
+        footers = [parquet.read_metadata(file) for file in files]
+        schema = parquet.read_schema(files[0])
+    except (pa.ArrowException, OSError) as error:
+        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+    return Data(
+        path,
+        stream,
+        time,
+        {field.name: _kind(field.type) for field in schema},
+        sum(footer.num_rows for footer in footers),
+        any(_has_nulls(footer) for footer in footers),
+    )
+
+
+def measure_kind(measure: Measure, kinds: Mapping[str, Kind]) -> Kind:
+    """The kind of a measure's result; any expression that is no column counts as a float."""
+    if measure.function == "count":
+        return "int"
+    if measure.function in ("avg", "stddev_samp"):
+        return "float"
+    return kinds.get(measure.value, "float")
+
+
+def _kind(type_: pa.DataType) -> Kind:
+    if pa.types.is_integer(type_):
+        return "int"
+    if pa.types.is_timestamp(type_):
+        return "time"
+    return "float" if pa.types.is_floating(type_) else "text"
+
+
+def _has_nulls(footer: pa.parquet.FileMetaData) -> bool:
+    """Whether a column has nulls, or does not say."""
+    for group in range(footer.num_row_groups):
+        for column in range(footer.num_columns):
+            statistics = footer.row_group(group).column(column).statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                return True
+    return False

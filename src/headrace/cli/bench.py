@@ -1,0 +1,237 @@
+"""`headrace bench`: one workload by plain Spark, headrace and other engines, answers compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from headrace.bench.contest import ENGINES, Task, check_installed
+from headrace.bench.question import Data, read_data
+from headrace.bench.report import Growth, Report, write_json
+from headrace.bench.workloads import TOPICS, Topic
+from headrace.cli.console import Debug, err, out, waiting
+from headrace.errors import StreamError, did_you_mean
+from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
+from headrace.generate.write import core_count
+
+_ROWS = 10_000_000
+_FLIGHTS = (
+    "flights are recorded, not made: give their Parquet with --data (examples/flights says where it is from)"
+)
+
+
+def bench(
+    workload: Annotated[str, typer.Argument(help="netflow, trades or flights.")],
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help=f"How many records to make. [default: {_ROWS:,}]")
+    ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            "--queries", min=1, help="The first N queries; more than there are: some come again, varied."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="netflow: backbone or enterprise. [default: backbone]")
+    ] = None,
+    engines: Annotated[str, typer.Option("--engines", help="Which take part.")] = ",".join(ENGINES),
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="The median of so many counts.")] = 3,
+    cores: Annotated[
+        int | None, typer.Option("--cores", min=1, help="Cores that all engines are given. [default: all]")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="A Parquet file or folder, instead of records made for it.")
+    ] = None,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="headrace alone: time by number of records and of queries.")
+    ] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Draw the figures into this PNG.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Time all answers of a workload, each engine in its best form; fails if their answers differ.
+
+    Example: headrace bench netflow --rows 1000000 --json bench.json
+    """
+    topic = _topic(workload)
+    chosen = ("headrace",) if growth else _engines(engines)
+    if profile is not None and workload != "netflow":
+        raise typer.BadParameter("only netflow has profiles", param_hint="--profile")
+    if data is not None and (rows is not None or profile is not None):
+        raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
+    check_installed(chosen, plot=plot_file is not None)
+    count = _limit_cores(cores)
+    number = queries or len(topic.questions)
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
+        prepare = _Preparation(topic, profile or "backbone", data, rows or _ROWS, Path(scratch))
+        if growth:
+            report = _measure_growth(topic, prepare, number, count, rounds)
+        else:
+            report = _measure(topic, prepare, number, count, rounds, chosen)
+    if workload == "netflow" and data is None:
+        report = dataclasses.replace(report, profile=profile or "backbone")
+    _print(report)
+    if json_file is not None:
+        write_json(report, json_file)
+    if plot_file is not None:
+        from headrace.bench.plot import write_plot  # needs matplotlib
+
+        write_plot(report, plot_file)
+
+
+class _Preparation:
+    """The data of a benchmark, given or made in a scratch folder."""
+
+    def __init__(self, topic: Topic, profile: str, given: Path | None, rows: int, scratch: Path) -> None:
+        if given is None and topic.name == "flights":
+            raise StreamError(_FLIGHTS)
+        self._topic, self._profile, self._given, self._rows, self._scratch = topic, profile, given, rows, scratch
+
+    def base(self) -> Data:
+        """The given records, or as many new ones as were asked for."""
+        return self._read(self._given) if self._given else self._make(self._rows)
+
+    def sizes(self, base: Data) -> list[Data]:
+        """Once, twice and four times as many records; of given data a quarter, the half and all."""
+        if not self._given:
+            return [base, self._make(2 * self._rows), self._make(4 * self._rows)]
+        from headrace.bench.growth import write_first
+
+        parts = [max(1, base.rows // 4), max(1, base.rows // 2)]
+        return [*(write_first(base, part, self._scratch / f"{part}.parquet") for part in parts), base]
+
+    def _make(self, rows: int) -> Data:
+        folder = self._scratch / str(rows)
+        with waiting(f"making {rows:,} records ..."):
+            if self._topic.name == "netflow":
+                generate_flows(FlowOptions(rows, profile=self._profile), folder)  # type: ignore[arg-type]
+            else:
+                generate_trades(TradeOptions(rows), folder)
+        return self._read(folder)
+
+    def _read(self, path: Path) -> Data:
+        data = read_data(path, self._topic.stream, self._topic.time)
+        used = {key for question in self._topic.questions for key in question.keys} | {self._topic.time}
+        if lacking := sorted(used - data.kinds.keys()):
+            raise StreamError(f"'{path}' is no stream for {self._topic.name}: it lacks {', '.join(lacking)}")
+        return data
+
+
+def _measure(
+    topic: Topic, prepare: _Preparation, number: int, cores: int, rounds: int, engines: tuple[str, ...]
+) -> Report:
+    from headrace.bench.measure import measure  # needs psutil
+    from headrace.runtime.session import start_session
+
+    task = Task(prepare.base(), topic.take(number), cores)
+    spark = start_session("headrace-bench", cores=cores) if {"spark", "headrace"} & set(engines) else None
+    try:
+        with _telling() as tell:
+            return measure(topic.name, task, engines, rounds=rounds, spark=spark, tell=tell)
+    finally:
+        if spark is not None:
+            spark.stop()
+
+
+def _measure_growth(topic: Topic, prepare: _Preparation, number: int, cores: int, rounds: int) -> Report:
+    from headrace.bench.growth import measure_growth  # needs psutil
+    from headrace.runtime.session import open_session
+
+    base = prepare.base()
+    sizes = prepare.sizes(base)
+    with open_session("headrace-bench", cores=cores) as spark, _telling() as tell:
+        return measure_growth(
+            topic, base, sizes, queries=number, cores=cores, rounds=rounds, spark=spark, tell=tell
+        )
+
+
+def _topic(name: str) -> Topic:
+    if name not in TOPICS:
+        raise typer.BadParameter(f"'{name}' is none of {', '.join(TOPICS)}; {did_you_mean(name, list(TOPICS))}")
+    return TOPICS[name]
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    wrong = [name for name in names if name not in ENGINES]
+    if wrong or not names:
+        message = f"'{', '.join(wrong)}' is none of {', '.join(ENGINES)}" if wrong else "name at least one engine"
+        raise typer.BadParameter(message, param_hint="--engines")
+    return names
+
+
+def _limit_cores(cores: int | None) -> int:
+    """Keep this process, and so all that it starts, to the first so many cores (where the system can)."""
+    there = core_count()
+    if cores is None or cores >= there:
+        return there
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    return cores
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[str], None]]:
+    """A line that says what is going on; where there is no terminal, a line each."""
+    if err.is_terminal:
+        with err.status("starting ...") as status:
+            yield status.update
+    else:
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+
+
+def _print(report: Report) -> None:
+    if report.growth is not None:
+        _print_growth(report.growth, report.title)
+    else:
+        _print_runs(report, report.title)
+    for note in report.notes:
+        err.print(f"note: {note}", markup=False)
+
+
+def _print_runs(report: Report, title: str) -> None:
+    table = Table("engine", "variant", title=title, title_justify="left")
+    for heading in ("seconds", "x headrace", "rows out", "peak MB"):
+        table.add_column(heading, justify="right")
+    own = report.run_of("headrace", "run")
+    for run in report.runs:
+        ratio = f"{run.seconds / own.seconds:.2f}" if own else ""
+        table.add_row(
+            run.engine, run.variant, f"{run.seconds:.2f}", ratio, f"{run.rows_out:,}", f"{run.peak_rss_mb:,.0f}"
+        )
+    out.print(table)
+    peer = report.best_peer
+    meanings = {
+        "spark": "plain Spark takes {:.2f} times as long as headrace",
+        "spark_read": "plain Spark takes {:.2f} times as long as headrace and reading its answers",
+        "best_peer": f"{peer.engine} ({peer.variant}) takes {{:.2f}} times as long as headrace" if peer else "",
+    }
+    for name, times in report.ratios.items():
+        out.print(meanings[name].format(times))
+
+
+def _print_growth(growth: Growth, title: str) -> None:
+    out.print(title)
+    rows = Table(title="by records", title_justify="left")
+    for heading in ("records", "seconds", "records/s", "largest worker MB"):
+        rows.add_column(heading, justify="right")
+    for point in growth.rows:
+        rate = f"{point.rows / point.seconds:,.0f}"
+        rows.add_row(f"{point.rows:,}", f"{point.seconds:.2f}", rate, f"{point.peak_worker_mb:,.0f}")
+    out.print(rows)
+    queries = Table(title="by queries", title_justify="left")
+    for heading in ("queries", "seconds", "ms/query"):
+        queries.add_column(heading, justify="right")
+    for count in growth.queries:
+        each = f"{count.seconds / count.queries * 1000:,.1f}"
+        queries.add_row(str(count.queries), f"{count.seconds:.2f}", each)
+    out.print(queries)
