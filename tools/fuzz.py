@@ -1,4 +1,4 @@
-"""Random workloads through the shared engine, against plain Spark: `make fuzz`.
+"""Random workloads through the shared engine, against plain Spark: `make fuzz`, or `python -m tools.fuzz` in the checkout.
 
 Each seed is one workload of up to 20 queries over a table of its own. tests/harness/fuzz.py says in which ways it
 is run. A difference is shown at once, with the command that repeats it; the table at the end counts everything.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -18,23 +17,30 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, TextIO
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests are no package that is installed
-
 import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from tests.harness.fuzz import SETTINGS, Report, fuzz
 
 from headrace.runtime.session import start_session
-from tests.harness.fuzz import SETTINGS, Report, fuzz
 
 console = Console(soft_wrap=True, highlight=False)
 
 
 def main(
     workloads: Annotated[int, typer.Option(min=1, help="how many workloads")] = 500,
-    first_seed: Annotated[int | None, typer.Option(help="the first seed; random, and printed, if left out")] = None,
+    first_seed: Annotated[
+        int | None, typer.Option(help="the first seed; random, and printed, if left out")
+    ] = None,
     max_queries: Annotated[int, typer.Option(min=1, help="queries of a workload, at most")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="processes, each with a Spark of its own")] = 1,
     record: Annotated[Path | None, typer.Option(help="write a line of JSON for each workload")] = None,
@@ -93,7 +99,7 @@ def _show(report: Report, max_queries: int) -> None:
     for name, text in report.texts.items():
         console.print(f"  {name}: {text}", markup=False)
     console.print(
-        f"again: python tools/fuzz.py --workloads 1 --first-seed {report.seed} --max-queries {max_queries}\n"
+        f"again: python -m tools.fuzz --workloads 1 --first-seed {report.seed} --max-queries {max_queries}\n"
     )
 
 
