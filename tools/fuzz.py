@@ -1,4 +1,4 @@
-"""Random workloads through the shared engine, against plain Spark: `make fuzz`, or `python -m tools.fuzz` in the checkout.
+"""Random workloads through the shared engine, against plain Spark: `make fuzz`, or `python -m tools.fuzz`.
 
 Each seed is one workload of up to 20 queries over a table of its own. tests/harness/fuzz.py says in which ways it
 is run. A difference is shown at once, with the command that repeats it; the table at the end counts everything.

@@ -30,6 +30,15 @@ class Value:
     extreme: bool = False
 
 
+@dataclass(frozen=True)
+class Theme:
+    """What the queries of a workload have in common: columns to group by, windows over its time, conditions."""
+
+    columns: tuple[Column, ...]
+    windows: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+
 @dataclass
 class Scope:
     """What is being written: the choices, the schema, the table's alias and the aliases in use.
@@ -42,6 +51,7 @@ class Scope:
     qualifier: str | None = None
     used: set[str] = field(default_factory=set)
     mixing: bool = False
+    theme: Theme | None = None
     _spelled: dict[str, str] = field(default_factory=dict)
 
     def reference(self, column: Column) -> str:

@@ -145,6 +145,9 @@ class _Run:
         case.register(spark)
         # Once: every way is compared with the same answers.
         self.expected = {name: self._answer(query.text) for name, query in case.workload.items()}
+        self._witnesses = {
+            name: self._answer(query.witness) for name, query in case.workload.items() if query.witness
+        }
         self.shared = 0
         self.beside: Counter[str] = Counter()
         self.differences: list[Difference] = []
@@ -200,7 +203,8 @@ class _Run:
     def _check(self, name: str, actual: Outcome, way: Way) -> None:
         query = self._case.workload[name]
         try:
-            check(query, self.expected[name], actual, self._case.table.num_rows)
+            witness = self._witnesses.get(name)
+            check(query, self.expected[name], actual, self._case.table.num_rows, witness)
         except AssertionError as error:
             more = f"\n{actual.error}" if isinstance(actual, Failure) else ""
             self._differs(name, query.text, way, f"{error}{more}")
