@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
@@ -187,7 +187,8 @@ def write_to_a_full_disk(spark: SparkSession, folder: Path) -> Exception:
     finally:
         resource.prlimit(process, resource.RLIMIT_FSIZE, (soft, hard))
     assert files(folder / "out") == before
-    return caught.value
+    error: Exception = caught.value
+    return error
 
 
 def files(folder: Path) -> dict[str, bytes]:
