@@ -12,13 +12,15 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Query, Stream, Workload
 from headrace.plan.plan import Plan
@@ -49,6 +51,9 @@ SETTINGS = {
     "spark.driver.memory": "2g",
 }
 """The session that is fastest for tiny data."""
+
+
+_THREADS = ThreadPoolExecutor(4)
 
 
 @dataclass(frozen=True)
@@ -144,10 +149,8 @@ class _Run:
         self._folder = folder
         case.register(spark)
         # Once: every way is compared with the same answers.
-        self.expected = {name: self._answer(query.text) for name, query in case.workload.items()}
-        self._witnesses = {
-            name: self._answer(query.witness) for name, query in case.workload.items() if query.witness
-        }
+        self.expected = self._answers({name: query.text for name, query in case.workload.items()})
+        self._witnesses = self._answers({n: query.witness for n, query in case.workload.items() if query.witness})
         self.shared = 0
         self.beside: Counter[str] = Counter()
         self.differences: list[Difference] = []
@@ -160,7 +163,8 @@ class _Run:
         if texts:
             plan: Plan | None = None
             for way in ways:
-                plan = self._together(texts, way, plan)
+                if plan is None or plan.answers:
+                    plan = self._together(texts, way, plan)
         for name in refused:
             self._alone(name, ways[0])
 
@@ -183,8 +187,7 @@ class _Run:
 
     def _compare(self, names: Iterable[str], results: Results, way: Way) -> None:
         seen: set[str] = set()
-        for name in names:
-            actual = outcome(lambda name=name: collect(results[name]))  # type: ignore[misc]
+        for name, actual in _outcomes({name: results[name] for name in names}).items():
             if isinstance(actual, Failure) and str(actual) in seen:
                 continue  # one failing job fails the answers of all queries
             self._check(name, actual, way)
@@ -212,8 +215,16 @@ class _Run:
     def _differs(self, name: str, text: str, way: Way, message: str) -> None:
         self.differences.append(Difference(self._seed, way, name, text, message))
 
-    def _answer(self, text: str) -> Outcome:
-        return outcome(lambda: collect(self._spark.sql(text)))
+    def _answers(self, texts: Mapping[str, str]) -> dict[str, Outcome]:
+        """What plain Spark makes of texts."""
+        frames: dict[str, DataFrame] = {}
+        refused: dict[str, Outcome] = {}
+        for name, text in texts.items():
+            try:
+                frames[name] = self._spark.sql(text)
+            except AnalysisException as error:
+                refused[name] = Failure(error)
+        return refused | _outcomes(frames)
 
     @contextmanager
     def _stream(self, way: Way) -> Iterator[Stream]:
@@ -226,6 +237,15 @@ class _Run:
         else:
             yield Stream(self._case.frame(self._spark, way.partitions), schema.table, schema.time)
         self._spark.catalog.clearCache()
+
+
+def _outcomes(frames: Mapping[str, DataFrame]) -> dict[str, Outcome]:
+    """The outcome of every frame. A small job mostly waits, so that some at a time are faster."""
+
+    def run(frame: DataFrame) -> Outcome:
+        return outcome(lambda: collect(frame))
+
+    return dict(zip(frames, _THREADS.map(run, frames.values()), strict=True))
 
 
 def write_parts(case: Case, path: Path, parts: int) -> None:
