@@ -71,7 +71,7 @@ class _Group:
 def aggregate(scope: Scope, keys: Sequence[Key]) -> Aggregate:
     """A random aggregate, with FILTER or without."""
     choices, group = scope.choices, _Group(scope, keys)
-    make = choices.weighted(_MAKERS)
+    make = choices.weighted(_SIMPLE if scope.theme and scope.theme.simple else _MAKERS)
     made = make(group) or _count(group)
     if choices.chance(18):
         where = f" FILTER (WHERE {predicate(scope, 1)})"
@@ -264,6 +264,14 @@ def _percentile(group: _Group) -> Aggregate:
             return Aggregate(f"approx_percentile({column.sql}, {at})", Kind.ARRAY if many else column.kind)
 
 
+_SIMPLE = (
+    (5, _count),
+    (6, _sum),
+    (3, _average),
+    (5, _extremum),
+    (2, _variance),
+    (1, _boolean),
+)
 _MAKERS = (
     (14, _count),
     (3, _count_if),

@@ -32,11 +32,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Theme:
-    """What the queries of a workload have in common: columns to group by, windows over its time, conditions."""
+    """What the queries of a workload have in common: columns to group by, windows over its time, conditions.
+
+    `simple`: they keep to the aggregates that most queries have, so that most of them can be shared.
+    """
 
     columns: tuple[Column, ...]
     windows: tuple[str, ...]
     conditions: tuple[str, ...]
+    simple: bool
 
 
 @dataclass

@@ -109,7 +109,8 @@ def _theme(choices: Choices, schema: StreamSchema) -> Theme:
     scope = Scope(choices, schema)
     windows = [window_call(choices, quoted(schema.time)) for _ in range(choices.number(0, 3))]
     conditions = [predicate(scope, 1) for _ in range(choices.number(1, 3))]
-    return Theme(tuple(choices.some(schema.columns, 2, 4)), tuple(windows), tuple(conditions))
+    columns = tuple(choices.some(schema.columns, 2, 4))
+    return Theme(columns, tuple(windows), tuple(conditions), simple=choices.chance(60))
 
 
 def _where(scope: Scope) -> str:

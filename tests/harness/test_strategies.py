@@ -311,7 +311,7 @@ def test_spark_runs_the_queries_and_answers_alike_in_other_partitions(quick: Spa
     assert failures.total() <= 0.05 * total, "\n".join(failures)
     # Without the flags the same answers would differ: the partitions did change the order of rows.
     assert flags_needed >= 5
-    assert witnessed >= 10
+    assert witnessed >= 5
 
 
 def exactly_equal(one: Result, two: Result, ordered: bool) -> bool:
