@@ -9,7 +9,7 @@ DATA   ?= data
 FLIGHTS ?= $(firstword $(wildcard ../shared/data/flights/flights-3m.parquet) $(DATA)/flights-3m.parquet)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check fuzz bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -41,6 +41,10 @@ check: $(READY)  ## ruff, mypy strict, the fast tests (no Spark)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -m "not spark"
+
+fuzz: $(READY)  ## 500 random workloads against plain Spark (FUZZ="--workloads 20 --jobs 2" for less, or faster)
+	@mkdir -p $(DATA)
+	@$(BIN)/python -m tools.fuzz --record $(DATA)/fuzz.jsonl $(FUZZ)
 
 bench: $(READY)  ## the benchmarks: the generators, then three workloads by all engines
 	@$(BIN)/python benchmarks/generators.py

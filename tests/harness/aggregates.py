@@ -3,19 +3,29 @@
 Some aggregates answer with any of several values, by the order of the rows: first, last, any_value, mode,
 and min_by or max_by with ties. Where it can be done they are made certain: over a key of the group
 (constant in it), with a unique column to decide ties, or with the value itself as the last thing to
-compare. Otherwise they are flagged EXCLUDED. Lists and sets are compared as multisets.
+compare. Otherwise a witness lists what they may answer. Lists and sets are compared as multisets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.harness.expressions import Scope, Value, number
 from tests.harness.keys import Key
 from tests.harness.predicates import predicate
 from tests.harness.schemas import NUMBERS, Kind, Role
-from tests.harness.tolerance import EXACT, EXCLUDED, MULTISET, Comparison, Moment, Spread, Tolerance, near
+from tests.harness.tolerance import (
+    COMMONEST,
+    EXACT,
+    MULTISET,
+    ONE_OF,
+    Comparison,
+    Moment,
+    Spread,
+    Tolerance,
+    near,
+)
 
 _UNIT = Spread(1.0, 1.0, dyadic=True)
 
@@ -26,6 +36,9 @@ SHAPES = ("skewness", "kurtosis")
 BITS = ("bit_and", "bit_or", "bit_xor")
 BOOLEANS = ("bool_and", "bool_or", "every", "any", "some")
 ANY_ROW = ("first", "last", "any_value")
+
+# In a witness: where the FILTER of the aggregate goes. A comment, so that it may as well stay.
+_WHERE = "/* filter */"
 
 HASHABLE = frozenset(Kind) - {Kind.STRUCT, Kind.ARRAY}
 ORDERED_NUMERICALLY = NUMBERS | {Kind.DATE, Kind.TIMESTAMP, Kind.NTZ}
@@ -40,6 +53,7 @@ class Aggregate:
     comparison: Comparison = EXACT
     spread: Spread | None = None  # of the result, if it is a number that arithmetics may go on with
     may_fail: bool = False
+    witness: str | None = None  # an expression for the values of which any is right; see compare.py
 
 
 @dataclass(frozen=True)
@@ -57,11 +71,12 @@ class _Group:
 def aggregate(scope: Scope, keys: Sequence[Key]) -> Aggregate:
     """A random aggregate, with FILTER or without."""
     choices, group = scope.choices, _Group(scope, keys)
-    make = choices.weighted(_MAKERS)
+    make = choices.weighted(_SIMPLE if scope.theme and scope.theme.simple else _MAKERS)
     made = make(group) or _count(group)
     if choices.chance(18):
-        sql = f"{made.sql} FILTER (WHERE {predicate(scope, 1)})"
-        return Aggregate(sql, made.kind, made.comparison, made.spread, made.may_fail)
+        where = f" FILTER (WHERE {predicate(scope, 1)})"
+        witness = made.witness.replace(_WHERE, where) if made.witness else None
+        return replace(made, sql=made.sql + where, witness=witness)
     return made
 
 
@@ -187,7 +202,10 @@ def _by(group: _Group) -> Aggregate:
         return Aggregate(f"{name}({value.sql}, {group.scope.reference(unique[0])})", value.kind)
     if choices.chance(70):
         return Aggregate(f"{name}({value.sql}, struct({order.sql}, {value.sql}))", value.kind)
-    return Aggregate(f"{name}({value.sql}, {order.sql})", value.kind, EXCLUDED)
+    rows = f"collect_list(struct({order.sql} AS o, {value.sql} AS v)){_WHERE}"
+    ends = f"{name[:3]}({order.sql}){_WHERE}"
+    witness = f"transform(filter({rows}, row -> row.o = {ends}), row -> struct(row.v))"
+    return Aggregate(f"{name}({value.sql}, {order.sql})", value.kind, ONE_OF, witness=witness)
 
 
 def _any_row(group: _Group) -> Aggregate:
@@ -200,7 +218,9 @@ def _any_row(group: _Group) -> Aggregate:
         key = choices.pick(constant)
         return Aggregate(f"{name}({key.sql}{ignore})", key.kind)
     value = group.column()
-    return Aggregate(f"{name}({value.sql}{ignore})", value.kind, EXCLUDED)
+    one = f"CASE WHEN {value.sql} IS NOT NULL THEN struct({value.sql}) END" if ignore else f"struct({value.sql})"
+    witness = f"collect_list({one}){_WHERE}"
+    return Aggregate(f"{name}({value.sql}{ignore})", value.kind, ONE_OF, witness=witness)
 
 
 def _mode(group: _Group) -> Aggregate:
@@ -210,10 +230,11 @@ def _mode(group: _Group) -> Aggregate:
         (
             (f"mode({value.sql}, true)", EXACT),  # the least of the most frequent ones
             (f"mode() {order}", EXACT),
-            (f"mode({value.sql})", EXCLUDED),
+            (f"mode({value.sql})", COMMONEST),
         )
     )
-    return Aggregate(sql, value.kind, comparison)
+    witness = f"collect_list({value.sql}){_WHERE}" if comparison is COMMONEST else None
+    return Aggregate(sql, value.kind, comparison, witness=witness)
 
 
 def _collection(group: _Group) -> Aggregate:
@@ -243,6 +264,14 @@ def _percentile(group: _Group) -> Aggregate:
             return Aggregate(f"approx_percentile({column.sql}, {at})", Kind.ARRAY if many else column.kind)
 
 
+_SIMPLE = (
+    (5, _count),
+    (6, _sum),
+    (3, _average),
+    (5, _extremum),
+    (2, _variance),
+    (1, _boolean),
+)
 _MAKERS = (
     (14, _count),
     (3, _count_if),

@@ -36,7 +36,8 @@ def answers(scope: Scope, keys: Sequence[Key], lateral: bool) -> list[Answer]:
         expression = _over(scope, keys, first) if choices.chance(28) else first
         alias = scope.fresh_alias() if choices.chance(60) else None
         comparison, kind = expression.comparison, expression.kind
-        made.append(Answer(Output(expression.sql, alias, comparison, kind), expression.may_fail))
+        output = Output(expression.sql, alias, comparison, kind, witness=expression.witness)
+        made.append(Answer(output, expression.may_fail))
     if lateral and choices.chance(8):
         made += _lateral(scope, made)
     return made

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from tests.harness.choices import Choices, Draw, Drawn, Seeded
-from tests.harness.compare import ResultsDiffer, compare
+from tests.harness.compare import ResultsDiffer, compare, with_witness
 from tests.harness.data import make_table
 from tests.harness.queries import MAX_QUERIES, GeneratedQuery, make_workload
 from tests.harness.result import Failure, Outcome, Result
@@ -61,12 +61,17 @@ def case_of_seed(seed: int, max_queries: int = MAX_QUERIES) -> Case:
     return make_case(Seeded(seed), max_queries)
 
 
-def check(query: GeneratedQuery, expected: Outcome, actual: Outcome, rows: int) -> None:
+def check(
+    query: GeneratedQuery, expected: Outcome, actual: Outcome, rows: int, witness: Outcome | None = None
+) -> None:
     """Raise `ResultsDiffer` unless two runs of a query over a table of `rows` rows had the same outcome.
 
-    Both may fail: the kind of error is not compared. One may fail alone only if the query says so.
+    Both may fail: the kind of error is not compared. One may fail alone only if the query says so. `witness` is
+    the outcome of the query's witness, if it has one.
     """
     if isinstance(expected, Result) and isinstance(actual, Result):
+        if isinstance(witness, Result):
+            expected = with_witness(expected, witness, query.comparisons)
         ordered, context = query.ordered, query.text
         compare(expected, actual, query.comparisons, ordered=ordered, rows=rows, context=context)
     elif type(expected) is not type(actual) and not query.may_fail:

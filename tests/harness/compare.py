@@ -12,6 +12,9 @@ What equal means:
 * -0.0 equals 0.0. Spark holds them equal in =, GROUP BY, DISTINCT and ORDER BY, so that it depends on the
   order of the rows which of the two stands for the group or is the minimum.
 * Arrays have an order, unless the column is flagged as a multiset. Maps have none.
+* Where any of several values is right (first, mode, min_by with ties), a value is one of those that the witness of
+  the query lists: the same query with collect_list in place of such an aggregate. Without a witness only name and
+  type of the column count.
 * Nullability is not compared. It is a promise of a plan, not a property of the answer: Spark's own analysis
   derives it differently for equivalent plans, and a table that went through a file or Python is nullable
   throughout.
@@ -59,6 +62,31 @@ def compare(
     if lines:
         head = [context] if context else []
         raise ResultsDiffer("\n".join([*head, *lines]))
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The values of which any is right."""
+
+    values: frozenset[Hashable]
+
+
+def with_witness(expected: Result, witness: Result, comparisons: Sequence[Comparison]) -> Result:
+    """The expected answer with all that is allowed in place of what was chosen among it."""
+    modes = [comparison.mode for comparison in comparisons]
+    rows = [tuple(_allowed(mode, value) for mode, value in zip(modes, row, strict=True)) for row in witness.rows]
+    return Result(expected.columns, tuple(rows))
+
+
+def _allowed(mode: Mode, value: Any) -> Any:
+    if mode is Mode.ONE_OF:
+        # Each in a struct of its own, since collect_list leaves nulls out.
+        return Allowed(frozenset(canonical(*item.values()) for item in value) or frozenset({None}))
+    if mode is Mode.COMMONEST:
+        counts = Counter(canonical(item) for item in value)
+        most = max(counts.values(), default=0)
+        return Allowed(frozenset(item for item, count in counts.items() if count == most) or frozenset({None}))
+    return value
 
 
 def canonical(value: Any, multiset: bool = False) -> Hashable:
@@ -160,6 +188,8 @@ class _Differ:
         match comparison.mode:
             case Mode.EXCLUDED:
                 return True
+            case Mode.ONE_OF | Mode.COMMONEST:
+                return not isinstance(one, Allowed) or canonical(two) in one.values
             case Mode.NEAR if isinstance(one, float) and isinstance(two, float):
                 assert comparison.tolerance is not None
                 return comparison.tolerance.accepts(one, two, self.rows)

@@ -22,7 +22,7 @@ from tests.harness.values import EPOCHS, MAX_MAGNITUDE, OFFSETS_S, SPECIAL_FLOAT
 
 __all__ = ["MAX_MAGNITUDE", "MAX_ROWS", "make_table", "tables"]
 
-MAX_ROWS = 60
+MAX_ROWS = 240
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def tables(draw: Draw, schema: StreamSchema) -> pa.Table:
 
 def make_table(choices: Choices, schema: StreamSchema) -> pa.Table:
     """A table of 0 to `MAX_ROWS` rows."""
-    least, most = choices.weighted(((16, (2, 20)), (8, (21, MAX_ROWS)), (3, (0, 0)), (3, (1, 1))))
+    least, most = choices.weighted(((16, (2, 20)), (7, (21, 60)), (3, (0, 0)), (3, (1, 1)), (3, (61, MAX_ROWS))))
     recipe = _Recipe(
         rows=choices.number(least, most),
         # A pool of one value without nulls makes one giant group, whatever the keys are.
-        pool=choices.pick((4, 2, 8, 1)),
+        pool=choices.pick((4, 2, 8, 1, 30)),
         null_percent=choices.pick((0, 10, 30, 100) if choices.chance(10) else (0, 10, 30)),
         special_percent=choices.pick((0, 30, 100)),
         null_times=choices.chance(20),

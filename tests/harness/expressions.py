@@ -30,6 +30,19 @@ class Value:
     extreme: bool = False
 
 
+@dataclass(frozen=True)
+class Theme:
+    """What the queries of a workload have in common: columns to group by, windows over its time, conditions.
+
+    `simple`: they keep to the aggregates that most queries have, so that most of them can be shared.
+    """
+
+    columns: tuple[Column, ...]
+    windows: tuple[str, ...]
+    conditions: tuple[str, ...]
+    simple: bool
+
+
 @dataclass
 class Scope:
     """What is being written: the choices, the schema, the table's alias and the aliases in use.
@@ -42,6 +55,7 @@ class Scope:
     qualifier: str | None = None
     used: set[str] = field(default_factory=set)
     mixing: bool = False
+    theme: Theme | None = None
     _spelled: dict[str, str] = field(default_factory=dict)
 
     def reference(self, column: Column) -> str:

@@ -21,6 +21,7 @@ class Output:
     kind: Kind | None = None
     # The output has the name of a column: Spark means the column in GROUP BY and HAVING, the output in ORDER BY.
     shadows: bool = False
+    witness: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,21 @@ def key_expression(scope: Scope, column: Column) -> tuple[str, Kind]:
         case Kind.ARRAY:
             options = [(f"size({name})", Kind.INT)]
     options += [(f"{name} IS NULL", Kind.BOOL), (f"({predicate(scope, 1)})", Kind.BOOL)]
+    if choices.chance(25):
+        other = scope.reference(choices.pick(scope.schema.columns))
+        options = [
+            (f"struct({name}, {other})", Kind.STRUCT),
+            (f"array({name}, NULL, {name})", Kind.ARRAY),
+            (f"named_struct('u', struct({other}), 'v', array({name}))", Kind.STRUCT),
+        ]
     return (name, column.kind) if choices.chance(55) else choices.pick(options)
 
 
 def keys(scope: Scope) -> list[Key]:
     """None to three keys, and a window or not."""
     choices = scope.choices
-    columns = choices.some(scope.schema.columns, 0, 3)
+    themed = scope.theme.columns if scope.theme else scope.schema.columns
+    columns = choices.some(themed, 0, 3)
     if not columns and choices.chance(70):
         columns = choices.some(scope.schema.columns, 1, 1)
     made = [_plain(scope, column) for column in columns]
@@ -112,6 +121,8 @@ def _windowed(scope: Scope) -> list[Key]:
     time = next(column for column in schema.columns if column.name == schema.time)
     column = choices.pick(others) if others and choices.chance(25) else time
     call = window_call(choices, scope.reference(column))
+    if scope.theme and scope.theme.windows and choices.chance(90):
+        column, call = time, choices.pick(scope.theme.windows)
     form = choices.pick((_by_name, _by_name, _by_alias, _by_edges))
     return form(scope, call, column.kind)
 

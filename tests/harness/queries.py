@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from tests.harness.aggregates import aggregate
 from tests.harness.answers import Answer, answers
 from tests.harness.choices import Choices, Draw, Drawn
-from tests.harness.expressions import QUALIFIERS, Scope
+from tests.harness.expressions import QUALIFIERS, Scope, Theme
 from tests.harness.keys import Key, Output, keys
 from tests.harness.predicates import predicate
 from tests.harness.schemas import Kind, StreamSchema, quoted
 from tests.harness.spelling import respell
 from tests.harness.tolerance import EXACT, Comparison
+from tests.harness.windows import window_call
 
 MAX_QUERIES = 20
 
@@ -28,6 +29,7 @@ class GeneratedQuery:
     comparisons: tuple[Comparison, ...]  # one for each output column
     ordered: bool  # ORDER BY decides the place of every row
     may_fail: bool  # an error is a legal outcome, as for an overflow that depends on the order of rows
+    witness: str | None = None  # the query that lists what is allowed where any of several values is right
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ def workloads(draw: Draw, schema: StreamSchema, max_queries: int = MAX_QUERIES) 
     return make_workload(Drawn(draw), schema, max_queries)
 
 
-def make_query(choices: Choices, schema: StreamSchema) -> GeneratedQuery:
-    """A query over the schema's table."""
+def make_query(choices: Choices, schema: StreamSchema, theme: Theme | None = None) -> GeneratedQuery:
+    """A query over the schema's table, of its own or about the theme of its workload."""
     qualifier = choices.pick(QUALIFIERS) if choices.chance(25) else None
-    scope = Scope(choices, schema, qualifier, mixing=choices.chance(10))
+    scope = Scope(choices, schema, qualifier, mixing=choices.chance(10), theme=theme)
     made = keys(scope)
     # An alias inside another item and GROUP BY ALL do not go together in Spark.
     group_all = all(key.direct for key in made) and choices.chance(20 if made else 5)
@@ -71,21 +73,23 @@ def make_query(choices: Choices, schema: StreamSchema) -> GeneratedQuery:
     having, having_may_fail = _having(draft) if choices.chance(25) else ("", False)
     order, total = _order(draft, behind_projection=bool(having)) if choices.chance(45) else ("", False)
     ordered = total or not made
+    items = [_item(choices, output) for output in draft.outputs]
     clauses = [
-        "SELECT " + ", ".join(_item(choices, output) for output in draft.outputs),
         "FROM " + schema.view + (choices.pick((" AS ", " ")) + quoted(qualifier) if qualifier else ""),
-        "WHERE " + predicate(scope) if choices.chance(45) else "",
+        _where(scope),
         _group_by(draft, group_all),
         having,
         order,
         f"LIMIT {choices.pick((3, 1, 10, 5, 100, 2, 0))}" if ordered and order and choices.chance(40) else "",
     ]
-    text = respell(choices, " ".join(clause for clause in clauses if clause))
+    rest = " ".join(clause for clause in clauses if clause)
+    text = respell(choices, f"SELECT {', '.join(items)} {rest}")
     may_fail = having_may_fail or any(answer.may_fail for answer in draft.answers)
     # Spark 4.3 loses a column that is written both as k and as K when it plans distinct aggregates, and raises
     # an internal error.
     may_fail = may_fail or (scope.mixing and "distinct" in text.lower())
-    return GeneratedQuery(text, tuple(output.comparison for output in draft.outputs), ordered, may_fail)
+    comparisons = tuple(output.comparison for output in draft.outputs)
+    return GeneratedQuery(text, comparisons, ordered, may_fail, _witness(draft, items, rest))
 
 
 def make_workload(
@@ -93,10 +97,38 @@ def make_workload(
 ) -> dict[str, GeneratedQuery]:
     """Named queries over one stream, 1 to `max_queries`; now and then the same one under two names."""
     made: list[GeneratedQuery] = []
+    theme = _theme(choices, schema) if choices.chance(40) else None
     for _ in range(choices.number(1, max_queries)):
         again = bool(made) and choices.chance(4)
-        made.append(choices.pick(made) if again else make_query(choices, schema))
+        made.append(choices.pick(made) if again else make_query(choices, schema, theme))
     return {f"q{number}": query for number, query in enumerate(made)}
+
+
+def _theme(choices: Choices, schema: StreamSchema) -> Theme:
+    """A few columns, windows and conditions, so that queries meet each other in a plan."""
+    scope = Scope(choices, schema)
+    windows = [window_call(choices, quoted(schema.time)) for _ in range(choices.number(0, 3))]
+    conditions = [predicate(scope, 1) for _ in range(choices.number(1, 3))]
+    columns = tuple(choices.some(schema.columns, 2, 4))
+    return Theme(columns, tuple(windows), tuple(conditions), simple=choices.chance(60))
+
+
+def _where(scope: Scope) -> str:
+    choices, theme = scope.choices, scope.theme
+    if not choices.chance(45):
+        return ""
+    return "WHERE " + (choices.pick(theme.conditions) if theme and choices.chance(90) else predicate(scope))
+
+
+def _witness(draft: _Draft, items: Sequence[str], rest: str) -> str | None:
+    """The query with its witnesses in place of the aggregates that have one."""
+    if not any(output.witness for output in draft.outputs):
+        return None
+    chosen = [
+        item if output.witness is None else f"{output.witness} AS {quoted(output.alias or 'witness')}"
+        for item, output in zip(items, draft.outputs, strict=True)
+    ]
+    return f"SELECT {', '.join(chosen)} {rest}"
 
 
 def _draft(scope: Scope, made: list[Key], lateral: bool) -> _Draft:

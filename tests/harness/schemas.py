@@ -134,7 +134,8 @@ LARGE = Spread(1e15, 1e10)
 TINY_TO_LARGE = Spread(1e15)
 
 # Sums have ten more digits than their input, so only the columns of 38 digits can overflow.
-DECIMALS = ((10, 2), (5, 2), (10, 0), (18, 4), (38, 10), (38, 18), (38, 0))
+DECIMALS = ((10, 2), (5, 2), (10, 0), (18, 4), (38, 10), (38, 18), (38, 0), (19, 0), (20, 2), (28, 6))
+WIDE_DIGITS = 19  # from so many on, the unscaled value needs more than 64 bits
 WIDE_DECIMAL_BOUND = 1e6
 
 STRUCT = pa.struct([("p", pa.int32()), ("q", pa.string())])
@@ -152,8 +153,8 @@ def _ints(bits: int, role: Role) -> tuple[pa.DataType, Role, Spread]:
 
 def _decimals(choices: Choices) -> tuple[pa.DataType, Role, Spread]:
     precision, scale = choices.pick(DECIMALS)
-    role = Role.EXTREME if precision == 38 and choices.chance(25) else Role.BOUNDED
-    bounded = precision == 38 and role is Role.BOUNDED
+    role = Role.EXTREME if precision >= WIDE_DIGITS and choices.chance(25) else Role.BOUNDED
+    bounded = precision >= WIDE_DIGITS and role is Role.BOUNDED
     magnitude = WIDE_DECIMAL_BOUND if bounded else 10.0 ** (precision - scale)
     return pa.decimal128(precision, scale), role, Spread(magnitude, 10.0**-scale)
 
@@ -178,7 +179,8 @@ def _column_type(choices: Choices) -> tuple[pa.DataType, Role, Spread | None]:
         case "bool":
             return pa.bool_(), Role.PLAIN, None
         case _:
-            others = (pa.timestamp("us"), pa.date32(), pa.binary(), STRUCT, pa.list_(pa.int32()))
+            times = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+            others = (*times, pa.date32(), pa.binary(), STRUCT, pa.list_(pa.int32()))
             return choices.pick(others), Role.PLAIN, None
 
 
@@ -198,7 +200,7 @@ def make_schema(choices: Choices) -> StreamSchema:
 
     time = choices.pick(TIMES)
     columns = [
-        Column(time, pa.timestamp("us", "UTC"), Role.TIME),
+        Column(time, pa.timestamp("us", None if choices.chance(15) else "UTC"), Role.TIME),
         Column(name(), pa.string()),
         Column(name(), *_ints(32, Role.BOUNDED)),
     ]

@@ -11,10 +11,21 @@ import pyarrow as pa
 import pytest
 
 from tests.harness.cases import check
-from tests.harness.compare import ResultsDiffer, compare
+from tests.harness.compare import ResultsDiffer, compare, with_witness
 from tests.harness.queries import GeneratedQuery
 from tests.harness.result import Failure, Result
-from tests.harness.tolerance import EXACT, EXCLUDED, MULTISET, Comparison, Moment, Spread, Tolerance, near
+from tests.harness.tolerance import (
+    COMMONEST,
+    EXACT,
+    EXCLUDED,
+    MULTISET,
+    ONE_OF,
+    Comparison,
+    Moment,
+    Spread,
+    Tolerance,
+    near,
+)
 
 SUM = near(Tolerance(Moment.SUM, magnitude=1000.0))
 ROWS = 60
@@ -266,6 +277,36 @@ def test_a_list_in_another_order() -> None:
 def test_an_excluded_column() -> None:
     compare(keyed(("a", 1)), keyed(("a", None)), [EXACT, EXCLUDED])
     assert_differ(keyed(("a", 1)), keyed(("b", 1)), "column 'k'", EXACT, EXCLUDED)
+
+
+def witnessed(comparison: Comparison, *listed: Any) -> Result:
+    """The expected answer of groups a, b, c: Spark chose 0 for each of those that the witness lists."""
+    groups = "abc"[: len(listed)]
+    chosen = keyed(*((group, 0) for group in groups))
+    witness = keyed(*zip(groups, listed, strict=True), kind="array<int>")
+    return with_witness(chosen, witness, [EXACT, comparison])
+
+
+def test_any_of_those_that_a_witness_lists() -> None:
+    expected = witnessed(ONE_OF, [{"v": 1}, {"v": 2}], [{"v": None}], [])
+    for value in (1, 2):
+        compare(expected, keyed(("a", value), ("b", None), ("c", None)), [EXACT, ONE_OF])
+    for wrong in (("a", 0), ("a", None)):
+        with pytest.raises(ResultsDiffer, match="column 'v'"):
+            compare(expected, keyed(wrong, ("b", None), ("c", None)), [EXACT, ONE_OF])
+    with pytest.raises(ResultsDiffer, match="column 'v'"):
+        compare(expected, keyed(("a", 1), ("b", None), ("c", 1)), [EXACT, ONE_OF])
+    with pytest.raises(ResultsDiffer, match="expected 3 rows, got 2"):
+        compare(expected, keyed(("a", 1), ("b", None)), [EXACT, ONE_OF])
+
+
+def test_any_of_the_commonest_that_a_witness_lists() -> None:
+    expected = witnessed(COMMONEST, [1, 2, 2, 1, 3], [])
+    for value in (1, 2):
+        compare(expected, keyed(("a", value), ("b", None)), [EXACT, COMMONEST])
+    for wrong in (3, None):
+        with pytest.raises(ResultsDiffer, match="column 'v'"):
+            compare(expected, keyed(("a", wrong), ("b", None)), [EXACT, COMMONEST])
 
 
 def test_answers_without_columns() -> None:

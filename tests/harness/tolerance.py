@@ -143,7 +143,11 @@ class Mode(Enum):
     EXACT = "exact"
     NEAR = "near"  # a floating sum: within its tolerance
     MULTISET = "multiset"  # an array whose order is Spark's own business: collect_list, collect_set
-    EXCLUDED = "excluded"  # any row of the group may answer (first, last, any_value): only name and type count
+    ONE_OF = (
+        "one of"  # any row of the group may answer (first, last, any_value): one of those that the witness lists
+    )
+    COMMONEST = "commonest"  # the same for mode: one of the commonest of those that the witness lists
+    EXCLUDED = "excluded"  # only name and type count
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ class Comparison:
 
 EXACT = Comparison(Mode.EXACT)
 MULTISET = Comparison(Mode.MULTISET)
+ONE_OF = Comparison(Mode.ONE_OF)
+COMMONEST = Comparison(Mode.COMMONEST)
 EXCLUDED = Comparison(Mode.EXCLUDED)
 
 

@@ -19,6 +19,7 @@ from tests.harness.schemas import (
     QUARTERS,
     THOUSANDTHS,
     WIDE_DECIMAL_BOUND,
+    WIDE_DIGITS,
     Column,
     Kind,
     Role,
@@ -141,7 +142,7 @@ def _decimals(column: Column) -> tuple[Decimal, ...]:
     one = 10**scale
     unscaled = [0, one, 1, -1, 2 * one, -one, one // 2, 5 * one + 1]
     most = 10**precision - 1
-    if precision == 38 and column.role is Role.BOUNDED:
+    if precision >= WIDE_DIGITS and column.role is Role.BOUNDED:
         most = int(WIDE_DECIMAL_BOUND) * one
     # Arithmetics would round to the context's 28 digits; reading text does not.
     return tuple(Decimal(f"{value}E-{scale}") for value in (*unscaled, most, -most))

@@ -15,7 +15,7 @@ ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "spark": ("queries",),
     "headrace": ("run", "read"),
-    "polars": ("queries", "collect_all"),
+    "polars": ("queries", "collect_all", "queries_streaming", "collect_all_streaming"),
     "duckdb": ("queries", "grouping_sets"),
     "chdb": ("queries", "grouping_sets"),
 }

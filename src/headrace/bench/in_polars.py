@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import polars as pl
 
 from headrace.bench.check import FACTORS, NO_KEY, TIMES, WEIGHTS, Check, to_check
 from headrace.bench.question import MINUTE_US, Data, Kind, Measure, Question, measure_kind
+
+
+EngineType = Literal["streaming", "in-memory"]
 
 
 class InPolars:
@@ -16,17 +20,18 @@ class InPolars:
     def __init__(self, data: Data, questions: Sequence[Question], variant: str) -> None:
         self._data = data
         self._questions = questions
-        self._shared = variant == "collect_all"
+        self._shared = variant.startswith("collect_all")
+        self._engine: EngineType = "streaming" if variant.endswith("streaming") else "in-memory"
         self._answers: dict[str, pl.DataFrame] = {}
 
     def run(self) -> None:
         """All answers."""
         frames = {question.name: ask(question, self._data) for question in self._questions}
         if self._shared:
-            collected = pl.collect_all(list(frames.values()), engine="streaming")
+            collected = pl.collect_all(list(frames.values()), engine=self._engine)
             self._answers = dict(zip(frames, collected, strict=True))
         else:
-            self._answers = {name: frame.collect(engine="streaming") for name, frame in frames.items()}
+            self._answers = {name: frame.collect(engine=self._engine) for name, frame in frames.items()}
 
     def check(self) -> dict[str, Check]:
         """The checks of the answers that there are."""
