@@ -127,7 +127,7 @@ def test_a_query_that_fails_leaves_no_output(spark: SparkSession, flows: Stream,
 
 def test_a_failed_overwrite_keeps_what_was_there(spark: SparkSession, flows: Stream, tmp_path: Path) -> None:
     Workload({"n": QUERIES["total"]}).reference(flows, spark=spark).write(str(tmp_path / "out"))
-    broken = Results({"wrong": spark.sql("SELECT raise_error('no') AS x")}, spark)
+    broken = Results({"wrong": lambda: spark.sql("SELECT raise_error('no') AS x")}, spark)
     with pytest.raises(RunError, match="query 'wrong' failed"):
         broken.write(str(tmp_path / "out"), overwrite=True)
     assert pq.read_table(tmp_path / "out" / "n").to_pylist() == [{"n": 3}]

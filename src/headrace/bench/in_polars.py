@@ -10,7 +10,6 @@ import polars as pl
 from headrace.bench.check import FACTORS, NO_KEY, TIMES, WEIGHTS, Check, to_check
 from headrace.bench.question import MINUTE_US, Data, Kind, Measure, Question, measure_kind
 
-
 EngineType = Literal["streaming", "in-memory"]
 
 

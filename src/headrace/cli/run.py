@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -81,7 +82,7 @@ def run(
                 results.write(str(kept), overwrite=overwrite, progress=lambda _: done(1))
             seconds = time.perf_counter() - begin
             if out_folder is not None and kept != out_folder:
-                answers = {query: spark.read.parquet(str(kept / query)) for query in workload}
+                answers = {query: partial(spark.read.parquet, str(kept / query)) for query in workload}
                 Results(answers, spark).write(str(out_folder), format=cast(Format, format_), overwrite=overwrite)
         finally:
             spark.stop()

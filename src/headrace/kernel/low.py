@@ -140,7 +140,7 @@ class _Root:
     def leave(self) -> Iterator[Piece]:
         """Let all rows go."""
         rows = self._take()
-        if self._first < self._end:
+        if len(rows) and self._first < self._end:
             self._left |= set(np.unique(self._numbers(rows)).tolist())
         yield from send(self._node, self._index, rows, self._deal, self._buckets)
 

@@ -8,8 +8,11 @@ groups. Answers are kept in files, or by Spark, and each query's DataFrame reads
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +27,7 @@ from headrace.query import Expression, Query
 from headrace.query.functions import spark_functions
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
 from headrace.runtime.profile import Profile
-from headrace.runtime.reference import run_reference
+from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch
 from headrace.runtime.source import Session, Source, plan_reading
@@ -44,26 +47,28 @@ _BYTES_PER_RECORD = 64
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workload that Spark has looked at: its plan, what is known of all expressions, each query's own answer."""
+    """A workload whose expressions Spark has looked at: its plan, and what is known of every expression."""
 
     plan: Plan
     facts: Facts
-    reference: Results
     source: Source | None
 
 
 def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Prepared:
-    """Plan a workload; Spark says what type every expression has."""
-    reference = run_reference(queries, stream, spark)
-    needed = list(
-        dict.fromkeys(e for query in queries.values() if query.shareable for e in needed_expressions(query))
-    )
+    """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`."""
+    from pyspark.errors import AnalysisException  # see session.py
+
+    needed = list(dict.fromkeys(e for q in queries.values() if q.shareable for e in needed_expressions(q)))
     source = Source.of(stream, needed)
-    types = _types(needed, stream, spark)
+    try:
+        types = _types(needed, stream, spark)
+    except AnalysisException:
+        analyse(queries, stream, spark)  # says in which query, and where
+        raise
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
     span_us = source.span_us(stream.time) if source is not None else None
     plan = make_plan(queries.values(), facts, span_us, spark.sparkContext.defaultParallelism)
-    return Prepared(plan, facts, reference, source)
+    return Prepared(plan, facts, source)
 
 
 def run_batch(
@@ -71,19 +76,20 @@ def run_batch(
 ) -> Results:
     """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
 
-    The shared pass is done when this returns.
+    The shared pass is done when this returns. While it runs, Spark looks at each query as a whole.
     """
     begin = time.perf_counter()
     prepared = prepare(queries, stream, spark)
-    plan, reference = prepared.plan, prepared.reference
-    frames = {name: reference[name] for name, _ in plan.beside}
-    measures: list[str] = []
-    if plan.answers:
-        shared = _SharedPass(prepared, stream, spark, budget)
-        measures = shared.run()
-        frames |= {answer.query.name: shared.frame(number) for number, answer in enumerate(plan.answers)}
+    plan = prepared.plan
+    with ThreadPoolExecutor(1) as threads:
+        analysis = threads.submit(analyse, queries, stream, spark)
+        shared = _SharedPass(prepared, stream, spark, budget, analysis)
+        measures = shared.run() if plan.answers else []
+        analysed = analysis.result()
+    make = {name: partial(analysed.__getitem__, name) for name, _ in plan.beside}
+    make |= {answer.query.name: partial(shared.frame, number) for number, answer in enumerate(plan.answers)}
     profile = Profile.of(plan, measures, time.perf_counter() - begin)
-    return Results({name: frames[name] for name in queries}, spark, profile)
+    return Results({name: make[name] for name in queries}, spark, profile)
 
 
 def _types(expressions: list[Expression], stream: Stream, spark: SparkSession) -> dict[Expression, pa.DataType]:
@@ -127,8 +133,16 @@ def _session(stream: Stream, spark: SparkSession) -> Session:
 class _SharedPass:
     """The one job of a plan, and the answers that it leaves."""
 
-    def __init__(self, prepared: Prepared, stream: Stream, spark: SparkSession, budget: int) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        stream: Stream,
+        spark: SparkSession,
+        budget: int,
+        analysis: Future[dict[str, DataFrame]],
+    ) -> None:
         self._prepared = prepared
+        self._analysis = analysis
         self._stream = stream
         self._spark = spark
         self._scratch = make_scratch(spark)
@@ -154,9 +168,14 @@ class _SharedPass:
         pieces = self._high(self._high(self._low()), last=True)
         if self._scratch is None:
             pieces = self._kept = pieces.persist()
+        context, group = self._spark.sparkContext, uuid.uuid4().hex
+        context.setJobGroup(group, "headrace: one pass", interruptOnCancel=True)
+        # A query that Spark refuses should not have to wait for the others' answers.
+        self._analysis.add_done_callback(lambda done: context.cancelJobGroup(group) if done.exception() else None)
         try:
             rows = pieces.select("answer", "place", "measures").collect()
         except PySparkException as error:
+            self._analysis.result()
             raise RunError(describe_failure(error)) from error
         for row in rows:
             if row.place is not None:
@@ -207,7 +226,7 @@ class _SharedPass:
         """A query's DataFrame: its groups, and its own last step."""
         answer = self._prepared.plan.answers[number]
         query = answer.query
-        expected = self._prepared.reference[query.name].schema
+        expected = self._analysis.result()[query.name].schema
         sql = finishing_sql(query, self._groups[number], expected.names)
         finished = self._spark.sql(sql, groups=self._group_frame(number))
         kinds = [(field.name, field.dataType.simpleString()) for field in finished.schema.fields]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.errors import Problem, WorkloadError
@@ -13,11 +14,17 @@ from headrace.sources import Stream
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Results:
     """One DataFrame per query, analysed but not yet computed; all of Spark's complaints in one report."""
+    frames = analyse(queries, stream, spark)
+    return Results({name: partial(frames.__getitem__, name) for name in frames}, spark)
+
+
+def analyse(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> dict[str, DataFrame]:
+    """The queries as Spark understands them; raises `WorkloadError` with all of its complaints."""
     from pyspark.errors import AnalysisException  # see session.py
 
     stream.register(spark)
@@ -29,7 +36,7 @@ def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSess
             problems.append(_problem(query, error))
     if problems:
         raise WorkloadError(problems)
-    return Results(frames, spark)
+    return frames
 
 
 def _problem(query: Query, error: AnalysisException) -> Problem:

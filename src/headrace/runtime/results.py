@@ -21,22 +21,26 @@ class Results(Mapping[str, "DataFrame"]):
     """`results["by_src"]` is the answer of the query `by_src`."""
 
     def __init__(
-        self, frames: Mapping[str, DataFrame], spark: SparkSession, profile: Profile | None = None
+        self, make: Mapping[str, Callable[[], DataFrame]], spark: SparkSession, profile: Profile | None = None
     ) -> None:
-        self._frames = dict(frames)
+        """The DataFrame of a query is made when someone asks for it first."""
+        self._make = dict(make)
+        self._frames: dict[str, DataFrame] = {}
         self._spark = spark
         self._profile = profile
 
     def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._make:
+            raise KeyError(f"no query '{name}' {did_you_mean(name, list(self._make))}".rstrip())
         if name not in self._frames:
-            raise KeyError(f"no query '{name}' {did_you_mean(name, list(self._frames))}".rstrip())
+            self._frames[name] = self._make[name]()
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._frames)
+        return iter(self._make)
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self._make)
 
     def __repr__(self) -> str:
         return f"Results({', '.join(self)})"
@@ -65,7 +69,7 @@ class Results(Mapping[str, "DataFrame"]):
             raise OutputError(f"'{path}' is there already; choose another folder, or overwrite it on purpose")
         staging = target.sibling(f".{target.name}.staging-{uuid.uuid4().hex[:8]}")
         try:
-            for name, frame in self._frames.items():
+            for name, frame in self.items():
                 self._write_one(name, frame, f"{staging.path}/{name}", format)
                 if progress is not None:
                     progress(name)
@@ -86,12 +90,17 @@ class Results(Mapping[str, "DataFrame"]):
 
 
 _OWN_ERROR = re.compile(r"^headrace\.[\w.]+: (.+)$", re.MULTILINE)
+_PYTHON_ERROR = re.compile(r"^(\w[\w.]*(?:Error|Exception|Invalid)\b.*)$", re.MULTILINE)
 
 
 def describe_failure(error: Exception) -> str:
-    """What went wrong in a job: what headrace itself said in a worker, or else what Spark says first."""
-    own = _OWN_ERROR.findall(str(error))
-    return str(own[-1]) if own else first_sentence(error)
+    """What went wrong in a job: what headrace or Python said in a worker, or else what Spark says first."""
+    text = str(error)
+    own = _OWN_ERROR.findall(text)
+    if own or "Traceback (most recent call last)" not in text:
+        return str(own[-1]) if own else first_sentence(error)
+    python = _PYTHON_ERROR.findall(text[text.rindex("Traceback (most recent call last)") :])
+    return str(python[0]) if python else first_sentence(error)
 
 
 def first_sentence(error: Exception) -> str:

@@ -45,9 +45,10 @@ def deal_by_time(groups: Sequence[RowGroup], tasks: int, time: str, grids: Seque
 
     None where that would not pay: a row group does not tell its times, or too many of them would be read twice.
     """
-    if not groups or any(time not in g.extents or g.extents[time].nulls for g in groups if g.rows):
+    filled = [group for group in groups if group.rows]
+    if not filled or any(time not in group.extents or group.extents[time].nulls for group in filled):
         return None
-    ordered = sorted((g for g in groups if g.rows), key=lambda group: group.extents[time].least)
+    ordered = sorted(filled, key=lambda group: group.extents[time].least)
     edges = _edges(ordered, tasks, time, grids)
     starts, ends = [None, *edges], [*edges, None]
     made = [
