@@ -75,8 +75,8 @@ class InHeadrace:
 
     def warm_up(self) -> Mapping[str, Check]:
         """One untimed round, with the checks of its answers."""
-        results = self._run()
-        return {q.name: check_frame(q, results[q.name], self._task) for q in self._task.questions}
+        with self._run() as results:
+            return {q.name: check_frame(q, results[q.name], self._task) for q in self._task.questions}
 
     def measure(self) -> Sequence[Timing]:
         """One timed round: until all answers are computed, and until Spark has read all of them."""
@@ -89,6 +89,7 @@ class InHeadrace:
             for frame in results.values():
                 write_nowhere(frame)
             read_s = time.perf_counter() - begin
+        results.release()
         return [run, Timing("read", read_s, memory.peak_mb, memory.largest_below_mb)]
 
     def measure_run(self) -> Timing:
@@ -96,8 +97,9 @@ class InHeadrace:
         _clean(self._spark)
         with MemoryWatch(_java_pid(self._spark)) as memory:
             begin = time.perf_counter()
-            self._run()
+            results = self._run()
             seconds = time.perf_counter() - begin
+        results.release()
         return Timing("run", seconds, memory.peak_mb, memory.largest_below_mb)
 
     def close(self) -> None:

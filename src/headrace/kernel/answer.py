@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pyarrow as pa
 
@@ -15,51 +18,73 @@ from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node, Plan, Slices
 from headrace.query import Window
 
+_ROWS_AT_A_TIME = 1 << 16
+"""Rows whose columns are still in the cache when the next step needs them."""
+
 
 class AnswerError(ArithmeticError):
     """An aggregate of a query's that has no answer: Spark raises an error too."""
 
 
-def finish(plan: Plan, answer: Answer, rows: Rows) -> tuple[list[pa.Array], int]:
-    """The columns of an answer: the window's start and end, the query's keys, its aggregates."""
+def finish(plan: Plan, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Array], int]]:
+    """The columns of an answer (window start and end, the query's keys, its aggregates), some rows at a time."""
     node, query = plan.nodes[answer.node], answer.query
     window, slices = query.window, node.slices
     if len(rows) == 0 and (query.keys or slices is not None):
-        return [], 0
+        return
     if window is not None and slices is not None and window.range_us != slices.size_us:
         rows = _merge_slices(window, slices, rows)
         slices = Slices(window.time, window.slide_us, window.offset_us)
     timed = 0 if slices is None else 1
     places = {key: index + timed for index, key in enumerate(node.keys)}
-    own = [*range(timed), *(places[key] for key in answer.keys)]
-    finer, into = rows, np.empty(0, dtype=np.int64)
+    keys = [*range(timed), *(places[key] for key in answer.keys)]
+    from_bags: dict[int, pa.Array] = {}
     if answer.from_bag:
-        rows, into = rows.reduce(own, range(len(node.states)))
-        own = list(range(len(own)))
+        finer, (rows, into) = rows, rows.reduce(keys, range(len(node.states)))
+        keys = list(range(len(keys)))
+        from_bags = _from_bags(node, answer, finer, into, max(1, len(rows)))
     if len(rows) == 0:
         # Without keys there is one group even where there is no record.
         identity = identity_row(rows.ops)
         rows = Rows(np.concatenate([[0], identity]).reshape(1, -1), (), rows.layout, rows.ops)
     states = [node.states.index(state) for recipe in answer.recipes for state in recipe.states]
-    keys, slots = rows.columns(own, states)
-    columns = keys[timed:]
-    if window is not None and slices is not None:
-        starts = slices.start_of(np.asarray(keys[0]))
-        columns = [pa.array(starts), pa.array(starts + window.range_us), *columns]
-    for aggregate, recipe in zip(query.aggregates, answer.recipes, strict=True):
-        parts, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
-        try:
+    for low in range(0, len(rows), _ROWS_AT_A_TIME):
+        part = rows.slice(low, low + _ROWS_AT_A_TIME)
+        columns, slots = part.columns(keys, states)
+        if window is not None and slices is not None:
+            starts = slices.start_of(np.asarray(columns[0]))
+            columns[:1] = [pa.array(starts), pa.array(starts + window.range_us)]
+        for number, recipe in enumerate(answer.recipes):
+            own, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
             if isinstance(recipe, BagRecipe):
-                columns.append(_from_bag(node, answer, recipe, finer, into, len(rows)))
+                columns.append(from_bags[number].slice(low, len(part)))
             else:
-                columns.append(lower(recipe, [slot for part in parts for slot in part]))
-        except (Overflow, NegativeFrequency) as error:
-            raise AnswerError(f"query '{query.name}', {aggregate.sql}: {error}") from error
-    return columns, len(rows)
+                with _naming(answer, number):
+                    columns.append(lower(recipe, [slot for state in own for slot in state]))
+        yield columns, len(part)
+
+
+def _from_bags(node: Node, answer: Answer, finer: Rows, into: Words, groups: int) -> dict[int, pa.Array]:
+    """The answers of all aggregates with bags, from the finer rows; `into` says which group each belongs to."""
+    found = {}
+    for number, recipe in enumerate(answer.recipes):
+        if isinstance(recipe, BagRecipe):
+            with _naming(answer, number):
+                found[number] = _from_bag(node, answer, recipe, finer, into, groups)
+    return found
+
+
+@contextmanager
+def _naming(answer: Answer, number: int) -> Iterator[None]:
+    """Errors say in which aggregate of which query."""
+    try:
+        yield
+    except (Overflow, NegativeFrequency) as error:
+        place = f"query '{answer.query.name}', {answer.query.aggregates[number].sql}"
+        raise AnswerError(f"{place}: {error}") from error
 
 
 def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: Words, groups: int) -> pa.Array:
-    """An aggregate's answers from the finer rows; `into` says which group each of them belongs to."""
     timed = 0 if node.slices is None else 1
     places = [timed + node.keys.index(argument) for argument in recipe.arguments]
     if len(finer) == 0:

@@ -65,11 +65,14 @@ class Cascade:
             yield from send(node, index, rows, Deal(), self.buckets)
             return
         for number in self.plan.answers_of(index):
+            measure = self.measures.answer(number)
+            measure.rows_in += len(rows)
             begin = time.perf_counter()
-            columns, count = finish(self.plan, self.plan.answers[number], rows)
-            size = sum(column.nbytes for column in columns)
-            self.measures.answer(number).add(len(rows), count, size, time.perf_counter() - begin)
-            yield Ready(number, count, tuple(columns))
+            for columns, count in finish(self.plan, self.plan.answers[number], rows):
+                size = sum(column.nbytes for column in columns)
+                measure.add(0, count, size, time.perf_counter() - begin)
+                yield Ready(number, count, tuple(columns))
+                begin = time.perf_counter()
         for child in self.plan.children(index):
             begin = time.perf_counter()
             below = reduce_to(node, self.plan.nodes[child], rows)

@@ -9,53 +9,57 @@ import numpy as np
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def combine(op, at, rows, row_floats, into, batch, batch_floats, low, high):  # type: ignore[no-untyped-def]
-    """Combine rows low..high of a batch into the table's rows `into[0..]`, in the slots from `at` on."""
+def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type: ignore[no-untyped-def]
+    """Combine those rows of a batch that are `known` into the table's rows `into[...]`, from slot `at` on."""
     if op == 0:
-        for i in range(low, high):
-            rows[into[i - low], at] += batch[i, at]
+        for i in known:
+            g = np.uint64(into[i])
+            rows[g, at] += batch[i, at]
     elif op == 1:
-        for i in range(low, high):
-            g = into[i - low]
+        for i in known:
+            g = np.uint64(into[i])
             rows[g, at] = min(rows[g, at], batch[i, at])
     elif op == 2:
-        for i in range(low, high):
-            g = into[i - low]
+        for i in known:
+            g = np.uint64(into[i])
             rows[g, at] = max(rows[g, at], batch[i, at])
     elif op == 3:
-        for i in range(low, high):
-            rows[into[i - low], at] &= batch[i, at]
+        for i in known:
+            g = np.uint64(into[i])
+            rows[g, at] &= batch[i, at]
     elif op == 4:
-        for i in range(low, high):
-            rows[into[i - low], at] |= batch[i, at]
+        for i in known:
+            g = np.uint64(into[i])
+            rows[g, at] |= batch[i, at]
     elif op == 5:
-        for i in range(low, high):
-            rows[into[i - low], at] ^= batch[i, at]
+        for i in known:
+            g = np.uint64(into[i])
+            rows[g, at] ^= batch[i, at]
     elif op == 6:
-        for i in range(low, high):
-            g = into[i - low]
+        for i in known:
+            g = np.uint64(into[i])
             total = np.uint64(rows[g, at]) + np.uint64(batch[i, at])
             carry = np.int64(1) if total < np.uint64(batch[i, at]) else np.int64(0)
             rows[g, at] = np.int64(total)
             rows[g, at + 1] += batch[i, at + 1] + carry
     elif op == 7:
-        for i in range(low, high):
-            _add_floats(row_floats, into[i - low], batch_floats, i, at)
+        for i in known:
+            _add_floats(row_floats, into[i], batch_floats, i, at)
     elif op == 8:
-        for i in range(low, high):
-            _merge_moments(row_floats, into[i - low], batch_floats, i, at)
+        for i in known:
+            _merge_moments(row_floats, into[i], batch_floats, i, at)
     elif op == 9:
-        for i in range(low, high):
-            _merge_comoments(row_floats, into[i - low], batch_floats, i, at)
+        for i in known:
+            _merge_comoments(row_floats, into[i], batch_floats, i, at)
     elif op == 10:
-        for i in range(low, high):
-            g = into[i - low]
+        for i in known:
+            g = into[i]
             if rows[g, at] == 0 and batch[i, at] != 0:
                 rows[g, at] = batch[i, at]
                 rows[g, at + 1] = batch[i, at + 1]
     else:
-        for i in range(low, high):
-            _take_by_order(op == 11, rows, into[i - low], batch, i, at)
+        for i in known:
+            _take_by_order(op == 11, rows, into[i], batch, i, at)
 
 
 @numba.njit(nogil=True, cache=True, inline="always")

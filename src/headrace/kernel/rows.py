@@ -45,6 +45,10 @@ class Rows:
         ends = len(keys) + np.cumsum([0, *map(len, places)])
         return decoded, [out[low:high] for low, high in itertools.pairwise(ends)]
 
+    def slice(self, low: int, high: int) -> Rows:
+        """The rows from one number to another."""
+        return Rows(self.matrix[low:high], self.coders, self.layout, self.ops)
+
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
         return Rows(self.matrix[mask], self.coders, self.layout, self.ops)

@@ -6,12 +6,13 @@ combines them into its own, one for each distinct key. A row is `words` of key f
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numba
 import numpy as np
 
-from headrace.algebra.ops import Op, Words, identity_row, slot_count
+from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.combine import combine
 
 _BLOCK = 64
@@ -30,11 +31,9 @@ class Table:
         """An empty table; one that knows how many rows to `expect` at most need not grow."""
         self.words = words
         self.ops = ops
-        self._codes = np.array(ops, dtype=np.int64)
-        counts = [slot_count(op) for op in ops]
-        self._places = np.array([words + sum(counts[:index]) for index in range(len(ops))], dtype=np.int64)
-        self.width = words + sum(counts)
-        self._identity = identity_row(ops)
+        ends = list(itertools.accumulate(map(slot_count, ops), initial=words))
+        self._states = np.array([*zip(ops, ends[:-1], strict=True)], dtype=np.int64).reshape(len(ops), 2)
+        self.width = ends[-1]
         self._count = 0
         # Memory that is never touched costs nothing.
         capacity = max(_LEAST_CAPACITY, 1 << (expect + _BLOCK).bit_length())
@@ -64,9 +63,7 @@ class Table:
                 batch,
                 done,
                 self.words,
-                self._codes,
-                self._places,
-                self._identity,
+                self._states,
                 self._index,
                 self._rows,
                 self._count,
@@ -128,21 +125,21 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _insert(  # type: ignore[no-untyped-def]
-    batch, done, words, codes, places, identity, index, rows, count, into
-) -> Any:
+def _insert(batch, done, words, states, index, rows, count, into) -> Any:  # type: ignore[no-untyped-def]
     """Add rows from `done` on, block by block, until all are in or the table is full."""
     row_floats, batch_floats = rows.view(np.float64), batch.view(np.float64)
     hashes = np.empty(_BLOCK, dtype=np.uint64)
     entries = np.empty(_BLOCK, dtype=np.int64)
+    known = np.empty(_BLOCK, dtype=np.int64)
     while done < len(batch):
         high = min(done + _BLOCK, len(batch))
         if count + _BLOCK > len(rows):
             return done, count
         _fetch(batch, done, high, words, index, rows, hashes, entries)
-        count = _find(batch, done, high, words, identity, index, rows, count, hashes, into)
-        for m in range(len(codes)):
-            combine(codes[m], places[m], rows, row_floats, into[done:high], batch, batch_floats, done, high)
+        count, old = _find(batch, done, high, words, index, rows, count, hashes, into, known)
+        if old:
+            for m in range(len(states)):
+                combine(states[m, 0], states[m, 1], rows, row_floats, into, batch, batch_floats, known[:old])
         done = high
     return done, count
 
@@ -168,9 +165,14 @@ def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: igno
 
 
 @numba.njit(nogil=True, cache=True)
-def _find(batch, low, high, words, identity, index, rows, count, hashes, into):  # type: ignore[no-untyped-def]
-    """The row of each key of a block, made with identity states where there is none; gives the number of rows."""
+def _find(batch, low, high, words, index, rows, count, hashes, into, known):  # type: ignore[no-untyped-def]
+    """The row of each key of a block: a copy of the batch's row where there was none, else the row is `known`.
+
+    Gives the number of rows of the table, and of those known.
+    """
     mask = np.uint64(len(index) - 1)
+    width = rows.shape[1]
+    old = 0
     for i in range(low, high):
         h = hashes[i - low]
         place = h & mask
@@ -180,10 +182,8 @@ def _find(batch, low, high, words, identity, index, rows, count, hashes, into): 
             entry = index[place]
             if entry == 0:
                 index[place] = tag | (count + 1)
-                for j in range(words):
+                for j in range(width):
                     rows[count, j] = batch[i, j]
-                for j in range(len(identity)):
-                    rows[count, words + j] = identity[j]
                 g = count
                 count += 1
             elif (entry & ~np.int64(0xFFFFFFFF)) == tag:
@@ -192,6 +192,9 @@ def _find(batch, low, high, words, identity, index, rows, count, hashes, into): 
                     if rows[g, j] != batch[i, j]:
                         g = np.int64(-1)
                         break
+                if g >= 0:
+                    known[old] = i
+                    old += 1
             place = (place + np.uint64(1)) & mask
         into[i] = g
-    return count
+    return count, old

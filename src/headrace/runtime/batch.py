@@ -29,7 +29,7 @@ from headrace.runtime.finish import WINDOW, Groups, finishing_sql
 from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
-from headrace.runtime.scratch import make_scratch
+from headrace.runtime.scratch import make_scratch, remove_scratch
 from headrace.runtime.source import Session, Source, plan_reading
 from headrace.runtime.worker import PIECES, Work, read_kept
 from headrace.sources import Stream
@@ -89,7 +89,7 @@ def run_batch(
     make = {name: partial(analysed.__getitem__, name) for name, _ in plan.beside}
     make |= {answer.query.name: partial(shared.frame, number) for number, answer in enumerate(plan.answers)}
     profile = Profile.of(plan, measures, time.perf_counter() - begin)
-    return Results({name: make[name] for name in queries}, spark, profile)
+    return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 
 
 def _types(expressions: list[Expression], stream: Stream, spark: SparkSession) -> dict[Expression, pa.DataType]:
@@ -181,6 +181,13 @@ class _SharedPass:
             if row.place is not None:
                 self._places.setdefault(row.answer, []).append(row.place)
         return [row.measures for row in rows if row.measures is not None]
+
+    def release(self) -> None:
+        """Let the answers go."""
+        if self._kept is not None:
+            self._kept.unpersist()
+        if self._scratch is not None:
+            remove_scratch(self._scratch)
 
     def _low(self) -> DataFrame:
         """At the source where the plan needs plain columns of Parquet, else through Spark."""

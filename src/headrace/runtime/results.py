@@ -21,10 +21,15 @@ class Results(Mapping[str, "DataFrame"]):
     """`results["by_src"]` is the answer of the query `by_src`."""
 
     def __init__(
-        self, make: Mapping[str, Callable[[], DataFrame]], spark: SparkSession, profile: Profile | None = None
+        self,
+        make: Mapping[str, Callable[[], DataFrame]],
+        spark: SparkSession,
+        profile: Profile | None = None,
+        release: Callable[[], None] | None = None,
     ) -> None:
         """The DataFrame of a query is made when someone asks for it first."""
         self._make = dict(make)
+        self._release = release
         self._frames: dict[str, DataFrame] = {}
         self._spark = spark
         self._profile = profile
@@ -44,6 +49,20 @@ class Results(Mapping[str, "DataFrame"]):
 
     def __repr__(self) -> str:
         return f"Results({', '.join(self)})"
+
+    def release(self) -> None:
+        """Give back the space that the answers take, on disk or in Spark's memory; they cannot be read any more.
+
+        Without it, they are kept as long as this process. `with workload.run(...) as results:` does it at the end.
+        """
+        if self._release is not None:
+            self._release()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def profile(self) -> Profile:
         """What the shared pass measured, node by node; raises `RunError` where there was none."""

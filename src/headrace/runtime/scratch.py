@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import pyarrow.fs as fs
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -30,3 +32,10 @@ def make_scratch(spark: SparkSession) -> str | None:
     folder = tempfile.mkdtemp(prefix="headrace-", dir=urlsplit(given).path if given else None)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder).as_uri()
+
+
+def remove_scratch(folder: str) -> None:
+    """Delete what a run left in its folder; one that is gone already is no error."""
+    system, path = fs.FileSystem.from_uri(folder)
+    if system.get_file_info(path).type != fs.FileType.NotFound:
+        system.delete_dir(path)
