@@ -101,7 +101,7 @@ def test_run_shows_and_writes_answers(queries: Path, flows: Path, tmp_path: Path
     run = headrace(*words)
     assert "by_protocol" in run.stdout
     assert "octets" in run.stdout
-    assert "plain Spark, query by query" in run.stderr
+    assert "queries by one shared pass and 1 by plain Spark beside it" in run.stderr
     protocols = pq.read_table(out / "by_protocol")["protocol"].to_pylist()
     assert protocols == sorted(protocols)
     assert pq.read_table(out / "ranked").num_rows == 3

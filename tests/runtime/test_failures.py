@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
@@ -57,12 +57,6 @@ def write_answers(spark: SparkSession, path: Path, out: Path) -> None:
     run_batch(workload, stream, spark).write(str(out))
 
 
-UNNAMED = (
-    "RunError repeats only the first line of what Spark says: 'An exception was thrown from the Python worker:'"
-)
-
-
-@pytest.mark.xfail(strict=True, reason=UNNAMED)
 def test_an_overflow_names_its_query_and_leaves_no_output(spark: SparkSession, folder: Path) -> None:
     pq.write_table(table(10, least=2**63 - 10), folder / "part-2.parquet")
     with pytest.raises(RunError, match=r"'sums', sum\(x\): the sum of integers exceeds 64 bits"):
@@ -89,10 +83,7 @@ def replace_with_text(path: Path) -> None:
     path.write_text("this is no Parquet\n" * 100)
 
 
-SPOIL_PAGE = pytest.param(spoil_page, marks=pytest.mark.xfail(strict=True, reason=UNNAMED))
-
-
-@pytest.mark.parametrize("harm", [truncate, SPOIL_PAGE, replace_with_text])
+@pytest.mark.parametrize("harm", [truncate, spoil_page, replace_with_text])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_corrupt_file_is_named(
     spark: SparkSession, folder: Path, harm: Callable[[Path], None], number: int
@@ -200,7 +191,6 @@ def test_a_full_disk_leaves_the_output_as_it_was(spark: SparkSession, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]
 
 
-@pytest.mark.xfail(strict=True, reason="Results.write turns PySparkException into RunError, but not Py4JJavaError")
 def test_a_full_disk_is_an_error_that_names_the_query(spark: SparkSession, tmp_path: Path) -> None:
     error = write_to_a_full_disk(spark, tmp_path)
     assert isinstance(error, HeadraceError)

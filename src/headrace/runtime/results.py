@@ -97,14 +97,15 @@ class Results(Mapping[str, "DataFrame"]):
             staging.delete()
 
     def _write_one(self, name: str, frame: DataFrame, path: str, kind: Format) -> None:
-        from pyspark.errors import PySparkException  # see session.py
+        from py4j.protocol import Py4JJavaError  # see session.py
+        from pyspark.errors import PySparkException
 
         try:
             if kind == "csv":
                 _flat(frame).write.csv(path, header=True)
             else:
                 frame.write.format(kind).save(path)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.states import MOST_RECORDS, Fact
 from headrace.kernel.evaluate import Evaluator, compile_expression
 from headrace.kernel.low import Stretch
-from headrace.plan.build import Facts
+from headrace.plan.build import Facts, needed_expressions
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.sources import Stream
@@ -83,7 +83,8 @@ class Reading:
     for each task its row groups and its stretch of `time`."""
 
     names: tuple[str, ...]
-    inputs: tuple[tuple[Expression, Evaluator | str], ...]
+    inputs: tuple[tuple[str, Evaluator | str], ...]
+    """What each is, for errors, and the way to it: compiled, or the name of a column."""
     tasks: tuple[Task, ...]
     time: Expression | None
 
@@ -95,30 +96,30 @@ class Reading:
         """The inputs of a task's records, batch by batch, each with the time that no later batch goes below."""
         for batch, until_us in read_task(task, self.names):
             columns = dict(zip(self.names, batch.columns, strict=True))
-            arrays = [_input(expression, made, columns) for expression, made in self.inputs]
+            arrays = [_input(what, made, columns) for what, made in self.inputs]
             yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
 
 
-def _input(expression: Expression, made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array:
+def _input(what: str, made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array:
     if isinstance(made, str):
         return columns[made]
     try:
         return made(columns)
     except ArithmeticError as error:
-        raise InputError(f"{expression.sql}: {error}") from error
+        raise InputError(f"{what}: {error}") from error
 
 
 def plan_reading(
     source: Source, plan: Plan, inputs: tuple[Expression, ...], facts: Facts, session: Session, tasks: int
 ) -> Reading | None:
     """Who reads what; None where Spark has to read, since the kernel does not know some expression or type."""
-    made: list[tuple[Expression, Evaluator | str]] = []
+    made: list[tuple[str, Evaluator | str]] = []
     for expression in inputs:
         name = source.name_of(expression)
-        how = name if name is not None else _evaluator(expression, facts[expression].type, session)
+        how = name if name is not None else _evaluator(expression, facts, session)
         if how is None:
             return None
-        made.append((expression, how))
+        made.append((_describe(expression, plan), how))
     used = [[how] if isinstance(how, str) else how.names for _, how in made]
     names = tuple(dict.fromkeys(name for part in used for name in part))
     if not names or any(name not in session.columns for name in names):
@@ -137,7 +138,16 @@ def plan_reading(
     return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
 
 
-def _evaluator(expression: Expression, kind: pa.DataType, session: Session) -> Evaluator | None:
+def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:
     if not session.usual:
         return None
+    # Conditions that the algebra puts together are not among the facts.
+    kind = facts[expression].type if expression in facts else pa.bool_()
     return compile_expression(expression, session.columns, kind, session.time_zone)
+
+
+def _describe(expression: Expression, plan: Plan) -> str:
+    """An expression, and the first query that has it."""
+    users = (a.query.name for a in plan.answers if expression in needed_expressions(a.query))
+    name = next(users, None)
+    return expression.sql if name is None else f"query '{name}' failed: {expression.sql}"

@@ -15,11 +15,11 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from headrace.kernel import evaluate_operators as operators
-from headrace.kernel import evaluate_text as text
-from headrace.kernel import evaluate_time as time
-from headrace.kernel.evaluate_functions import function
-from headrace.kernel.evaluate_nodes import (
+from headrace.kernel.evaluate import operators as operators
+from headrace.kernel.evaluate import text as text
+from headrace.kernel.evaluate import time as time
+from headrace.kernel.evaluate.functions import function
+from headrace.kernel.evaluate.nodes import (
     UNZONED,
     ZONED,
     Node,
@@ -31,8 +31,8 @@ from headrace.kernel.evaluate_nodes import (
     read,
     spread,
 )
-from headrace.kernel.evaluate_numbers import call
-from headrace.kernel.evaluate_types import common, number
+from headrace.kernel.evaluate.numbers import call
+from headrace.kernel.evaluate.types import common, number
 from headrace.query.dialect import SPAN, span_of, tokenize
 from headrace.query.expression import Expression
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
-from headrace.kernel.evaluate_nodes import (
+from headrace.kernel.evaluate.nodes import (
     FLOATS,
     INTEGERS,
     UNZONED,
@@ -21,7 +21,7 @@ from headrace.kernel.evaluate_nodes import (
     apply,
     constant,
 )
-from headrace.kernel.evaluate_numbers import convert
+from headrace.kernel.evaluate.numbers import convert
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,6})?))?(Z|\+00:00)?")

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.kernel.evaluate_nodes import UNZONED, ZONED, Node, Unknown, apply
-from headrace.kernel.evaluate_numbers import plain_numbers, with_nulls
-from headrace.kernel.evaluate_types import is_utc
+from headrace.kernel.evaluate.nodes import UNZONED, ZONED, Node, Unknown, apply
+from headrace.kernel.evaluate.numbers import plain_numbers, with_nulls
+from headrace.kernel.evaluate.types import is_utc
 
 _SECOND_US = 1_000_000
 _MINUTE_US = 60 * _SECOND_US

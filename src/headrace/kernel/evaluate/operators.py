@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from headrace.kernel import evaluate_numbers as numbers
-from headrace.kernel import evaluate_time as time
-from headrace.kernel.evaluate_nodes import (
+from headrace.kernel.evaluate import numbers as numbers
+from headrace.kernel.evaluate import time as time
+from headrace.kernel.evaluate.nodes import (
     FLOATS,
     INTEGERS,
     UNZONED,
@@ -20,7 +20,7 @@ from headrace.kernel.evaluate_nodes import (
     apply,
     constant,
 )
-from headrace.kernel.evaluate_types import aligned, fits, is_utc, moment, to_type, wider_number
+from headrace.kernel.evaluate.types import aligned, fits, is_utc, moment, to_type, wider_number
 
 _MOST_FLOATS_LISTED = 10
 _COMPARABLE = (pa.bool_(), pa.string(), pa.binary(), pa.date32(), ZONED, UNZONED, *INTEGERS, *FLOATS)

@@ -6,11 +6,11 @@ import functools
 
 import pyarrow as pa
 
-from headrace.kernel import evaluate_numbers as numbers
-from headrace.kernel import evaluate_operators as operators
-from headrace.kernel import evaluate_text as text
-from headrace.kernel import evaluate_time as time
-from headrace.kernel.evaluate_nodes import (
+from headrace.kernel.evaluate import numbers as numbers
+from headrace.kernel.evaluate import operators as operators
+from headrace.kernel.evaluate import text as text
+from headrace.kernel.evaluate import time as time
+from headrace.kernel.evaluate.nodes import (
     FLOATS,
     INTEGERS,
     Constant,
@@ -21,7 +21,7 @@ from headrace.kernel.evaluate_nodes import (
     coalesce,
     constant,
 )
-from headrace.kernel.evaluate_types import common, to_type
+from headrace.kernel.evaluate.types import common, to_type
 
 _CASTS = {
     "tinyint": pa.int8(),

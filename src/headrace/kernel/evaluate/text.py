@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.kernel.evaluate_nodes import Constant, Node, Unknown, apply, constant
-from headrace.kernel.evaluate_numbers import call
+from headrace.kernel.evaluate.nodes import Constant, Node, Unknown, apply, constant
+from headrace.kernel.evaluate.numbers import call
 
 LENGTHS = frozenset({"length", "len", "char_length", "character_length", "octet_length"})
 _MOST_BYTES = 2**31 - 1

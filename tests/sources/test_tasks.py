@@ -1,0 +1,86 @@
+"""Who reads what: every record once, tasks of even size, edges where epochs begin."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.sources.parquet import Extent, RowGroup, Task
+from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
+
+MINUTE = 60_000_000
+
+
+def group(number: int, least: int, most: int, rows: int = 100, nulls: int = 0) -> RowGroup:
+    return RowGroup("f.parquet", number, rows, {"ts": Extent(least, most, nulls)})
+
+
+def in_order(count: int, length: int) -> list[RowGroup]:
+    return [group(number, number * length, (number + 1) * length - 1) for number in range(count)]
+
+
+def edges(tasks: list[Task] | None) -> list[int | None]:
+    assert tasks is not None
+    assert tasks[0].start_us is None
+    assert tasks[-1].end_us is None
+    assert [task.end_us for task in tasks[:-1]] == [task.start_us for task in tasks[1:]]
+    return [task.end_us for task in tasks[:-1]]
+
+
+def test_edges_lie_where_epochs_begin() -> None:
+    groups = in_order(40, 45_000_000)  # 30 minutes
+    assert edges(deal_by_time(groups, 2, "ts", [Grid(5 * MINUTE, 0)])) == [15 * MINUTE]
+    assert edges(deal_by_time(groups, 2, "ts", [Grid(4 * MINUTE, 0)])) == [16 * MINUTE]
+    assert edges(deal_by_time(groups, 3, "ts", [Grid(MINUTE, 30_000_000)])) == [10.5 * MINUTE, 20.5 * MINUTE]
+
+
+def test_the_coarsest_grid_that_keeps_shares_even() -> None:
+    groups = in_order(40, 45_000_000)
+    assert edges(deal_by_time(groups, 2, "ts", [Grid(MINUTE, 0), Grid(5 * MINUTE, 0)])) == [15 * MINUTE]
+    assert edges(deal_by_time(groups, 2, "ts", [Grid(60 * MINUTE, 0), Grid(7 * MINUTE, 0)])) == [14 * MINUTE]
+    (edge,) = edges(deal_by_time(groups, 2, "ts", [Grid(60 * MINUTE, 0)]))
+    assert edge is not None
+    assert abs(edge - 15 * MINUTE) < MINUTE
+
+
+def test_row_groups_on_an_edge_belong_to_both() -> None:
+    tasks = deal_by_time(in_order(10, 70_000_000), 2, "ts", [Grid(MINUTE, 0)])
+    assert edges(tasks) == [6 * MINUTE]
+    assert tasks is not None
+    assert [[g.number for g in task.groups] for task in tasks] == [[0, 1, 2, 3, 4, 5], [5, 6, 7, 8, 9]]
+
+
+def test_when_time_does_not_help() -> None:
+    assert deal_by_time([], 2, "ts", []) is None
+    assert deal_by_time([group(0, 0, 9, rows=0)], 2, "ts", []) is None
+    assert deal_by_time([group(0, 0, 9), group(1, 10, 19, nulls=1)], 2, "ts", []) is None
+    assert deal_by_time([RowGroup("f", 0, 5, {})], 2, "ts", []) is None
+    everywhere = [group(number, 0, 1000) for number in range(20)]
+    assert deal_by_time(everywhere, 2, "ts", []) is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(1, 500)), min_size=1), st.data()
+)
+def test_every_time_has_one_task_with_all_its_row_groups(
+    shapes: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    groups = [group(n, least, least + length, rows) for n, (least, length, rows) in enumerate(shapes)]
+    tasks = deal_by_time(groups, data.draw(st.integers(1, 4)), "ts", [Grid(data.draw(st.integers(1, 10**6)), 0)])
+    if tasks is None:
+        return
+    time = data.draw(st.integers(0, 2 * 10**6))
+    owners = [
+        {g.number for g in task.groups}
+        for task in tasks
+        if (task.start_us is None or time >= task.start_us) and (task.end_us is None or time < task.end_us)
+    ]
+    holders = {g.number for g in groups if g.extents["ts"].least <= time <= g.extents["ts"].most}
+    assert owners in ([], [owners[0] | holders] if owners else [])
+    assert owners or not holders
+
+
+def test_row_groups_in_order_where_time_is_not_known() -> None:
+    dealt = deal_row_groups(in_order(5, 10), 2)
+    assert [[g.number for g in task.groups] for task in dealt] == [[0, 1], [2, 3, 4]]
+    assert len(deal_row_groups(in_order(2, 10), 8)) == 2
