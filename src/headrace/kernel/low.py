@@ -22,8 +22,8 @@ from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
 from headrace.query import Expression
 
-_TABLE_SHARE = 4
-"""One part in so many of a worker's memory is for the tables of roots; the rest is for what is made of them."""
+_TABLE_SHARE = 2
+"""One part in so many of a worker's memory is for roots and coders; the rest is for what is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,26 @@ class LowLevel:
         self._plan = plan
         self._inputs = tuple(inputs)
         self._coding = Coding()
-        self._coding_share = budget // _TABLE_SHARE
-        share = budget // _TABLE_SHARE // max(1, len(plan.roots))
-        self._roots = [_Root(plan, root, share, own, self.measures, buckets) for root in plan.roots]
+        self._budget = budget // _TABLE_SHARE
+        self._roots = [_Root(plan, root, own, self.measures, buckets) for root in plan.roots]
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
         columns = dict(zip(self._inputs, batch.columns, strict=True))
         records = Records(columns, batch.num_rows, self._coding)
         for root in self._roots:
-            yield from root.add(records)
-        if self._coding.bytes > self._coding_share:
+            root.add(records)
+            if self._bytes > self._budget:
+                yield from max(self._roots, key=lambda root: root.bytes).leave()
+        if self._bytes > self._budget:
+            # The coders know too many values.
             for root in self._roots:
                 yield from root.leave()
             self._coding.clear()
+
+    @property
+    def _bytes(self) -> int:
+        return self._coding.bytes + sum(root.bytes for root in self._roots)
 
     def close(self, until_us: int) -> Iterator[Piece]:
         """No record to come is earlier: epochs that have ended are answered."""
@@ -74,13 +80,10 @@ class LowLevel:
 class _Root:
     """A root's table in one task."""
 
-    def __init__(
-        self, plan: Plan, root: int, budget: int, own: Stretch | None, measures: Measures, buckets: int
-    ) -> None:
+    def __init__(self, plan: Plan, root: int, own: Stretch | None, measures: Measures, buckets: int) -> None:
         self._index = root
         self._node = plan.nodes[root]
         self._deal = plan.deal_of(root)
-        self._budget = budget
         self._reducer = make_reducer(self._node)
         self._measure = measures.node(root)
         self._cascade = Cascade(plan, buckets, self._deal.without_key, measures)
@@ -89,7 +92,12 @@ class _Root:
         self._left: set[int] = set()
         """Epochs some of whose rows have left already: their answers are made where these went."""
 
-    def add(self, records: Records) -> Iterator[Piece]:
+    @property
+    def bytes(self) -> int:
+        """Memory that the table holds; none where no row would leave it."""
+        return self._reducer.bytes if len(self._reducer) else 0
+
+    def add(self, records: Records) -> None:
         begin = time.perf_counter()
         chosen = records.chosen(self._node)
         rows = records.rows if chosen is None else len(chosen)
@@ -97,8 +105,6 @@ class _Root:
             coders, codes = records.keys(self._node)
             self._reducer.add(coders, codes, records.slots(self._node), rows, chosen)
         self._measure.add(records.rows, 0, 0, time.perf_counter() - begin)
-        if self._reducer.bytes > self._budget:
-            yield from self.leave()
 
     def close(self, until_us: int) -> Iterator[Piece]:
         if self._deal.epoch is None or self._first >= self._end:

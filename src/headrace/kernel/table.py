@@ -50,8 +50,8 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        """Memory that the table holds."""
-        return int(self._index.nbytes + self._rows.nbytes)
+        """Memory that the table has touched."""
+        return int(self._index.nbytes + self._count * self.width * 8)
 
     def add(self, batch: Words, into: Words | None = None) -> Words:
         """Combine rows into the table; gives, for each of them, the number of the row that it went into."""
