@@ -109,6 +109,18 @@ def test_bags_come_from_finer_nodes() -> None:
     assert "<summary>(src, dst): pairs" in plan._repr_html_()
 
 
+def test_what_lies_below_a_split_node_is_not_split_again() -> None:
+    plan = plan_of(
+        top="SELECT src, port, count(DISTINCT dst) FROM t GROUP BY src, port",
+        dsts="SELECT dst, count(*) FROM t GROUP BY dst",
+        dsts_again="SELECT dst, max(port) FROM t GROUP BY dst",
+        total="SELECT count(*) FROM t",
+    )
+    assert str(plan.deals[0]) == "dst"
+    assert plan.names(0) == ("top",)
+    assert plan.split_nodes == (0,)
+
+
 def test_json_and_identity() -> None:
     text = "SELECT src, count(*) FROM t GROUP BY src"
     one, other = plan_of(a=text), plan_of(b=text.lower())

@@ -159,6 +159,20 @@ def test_whole_epochs_windows_across_them_and_bags(
         assert measured.to_json().startswith('{"seconds": ')
 
 
+def test_a_root_whose_groups_are_apart(spark: SparkSession, in_order: Stream) -> None:
+    texts = {
+        "top": "SELECT x % 3 AS r, x % 2 AS s, count(DISTINCT name) AS d FROM t GROUP BY x % 3, x % 2",
+        "names": "SELECT name, count(*) AS n FROM t GROUP BY name",
+        "names_again": "SELECT name, max(x) AS m FROM t GROUP BY name",
+        "total": "SELECT avg(x) AS a FROM t",
+    }
+    workload = Workload(texts, in_order)
+    assert prepare(workload, in_order, spark).plan.split_nodes == (0,)
+    with run_batch(workload, in_order, spark) as results:
+        for name, query in workload.items():
+            compare(collect(spark.sql(query.text)), collect(results[name]))
+
+
 def test_released_answers_are_gone(spark: SparkSession, in_order: Stream) -> None:
     with run_batch(Workload({"all": MIXED["all"]}, in_order), in_order, spark) as results:
         frame = results["all"]

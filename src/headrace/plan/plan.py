@@ -147,12 +147,15 @@ class Plan:
     @property
     def split_nodes(self) -> tuple[int, ...]:
         """The uppermost nodes whose groups are still apart where their root's rows have met."""
-        apart = [not self.whole(index, self.deal_of(index)) for index in range(len(self.nodes))]
-        return tuple(
-            index
-            for index, parent in enumerate(self.parents)
-            if apart[index] and (parent is None or not apart[parent])
-        )
+        found: list[int] = []
+        below: set[int | None] = set()
+        for index, parent in enumerate(self.parents):
+            if parent in below:
+                below.add(index)
+            elif not self.whole(index, self.deal_of(index)):
+                found.append(index)
+                below.add(index)
+        return tuple(found)
 
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
