@@ -59,6 +59,8 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
         "spark.master": f"local[{count}]",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
+        # Spark lets idle workers go after a minute; new ones should not have to load everything again.
+        "spark.python.daemon.module": "headrace.runtime.daemon",
         # The default of 200 is made for clusters: on one machine it is 200 tiny tasks per query.
         "spark.sql.shuffle.partitions": str(count),
         # Answers must not depend on the machine's own time zone.
