@@ -36,8 +36,7 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Arr
         rows = _merge_slices(window, slices, rows)
         slices = Slices(window.time, window.slide_us, window.offset_us)
     timed = 0 if slices is None else 1
-    places = {key: index + timed for index, key in enumerate(node.keys)}
-    keys = [*range(timed), *(places[key] for key in answer.keys)]
+    keys = [*range(timed), *(node.place_of(key) for key in answer.keys)]
     from_bags: dict[int, pa.Array] = {}
     if answer.from_bag:
         finer, (rows, into) = rows, rows.reduce(keys, range(len(node.states)))
@@ -85,8 +84,7 @@ def _naming(answer: Answer, number: int) -> Iterator[None]:
 
 
 def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: Words, groups: int) -> pa.Array:
-    timed = 0 if node.slices is None else 1
-    places = [timed + node.keys.index(argument) for argument in recipe.arguments]
+    places = [node.place_of(argument) for argument in recipe.arguments]
     if len(finer) == 0:
         return lower_bag(recipe, into, groups, [pa.array([], kind) for kind in recipe.types], into)
     values, ((counts,),) = finer.columns(places, [node.states.index(recipe.count)])

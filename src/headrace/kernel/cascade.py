@@ -84,5 +84,5 @@ class Cascade:
 def reduce_to(parent: Node, child: Node, rows: Rows) -> Rows:
     """The rows of a child from those of its parent."""
     timed = [0] if child.slices is not None else []
-    keys = [*timed, *(len(timed) + parent.keys.index(key) for key in child.keys)]
+    keys = [*timed, *(parent.place_of(key) for key in child.keys)]
     return rows.reduce(keys, [parent.states.index(state) for state in child.states])[0]

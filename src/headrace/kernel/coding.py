@@ -21,7 +21,7 @@ from headrace.algebra.ranks import has_order
 from headrace.algebra.words import fits_word, from_words, to_integers, to_words
 from headrace.kernel.table import Table
 
-_WORD_BITS = 64
+WORD_BITS = 64
 _NARROW_BITS = 34
 """Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
 _SLACK_BITS = 1
@@ -268,5 +268,5 @@ def _bits_for(values: int) -> int:
 
 def wrapped(bits: int) -> int:
     """The int64 that has the same low 64 bits as a number."""
-    low = bits & ((1 << _WORD_BITS) - 1)
-    return low - (1 << _WORD_BITS) if low >> (_WORD_BITS - 1) else low
+    low = bits & ((1 << WORD_BITS) - 1)
+    return low - (1 << WORD_BITS) if low >> (WORD_BITS - 1) else low

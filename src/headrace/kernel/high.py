@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headrace.kernel.cascade import Cascade, Measures
-from headrace.kernel.low import key_count, make_reducer
+from headrace.kernel.low import make_reducer
 from headrace.kernel.partial import unpack_partial
 from headrace.kernel.piece import Piece, home_bucket
 from headrace.kernel.records import Coding
@@ -36,7 +36,7 @@ class HighLevel:
         """Take in a partial."""
         if node not in self._reducers:
             self._reducers[node], self._codings[node] = make_reducer(self._plan.nodes[node]), Coding()
-        keys, slots, rows = unpack_partial(blob, key_count(self._plan.nodes[node]))
+        keys, slots, rows = unpack_partial(blob, self._plan.nodes[node].key_count)
         coding = self._codings[node]
         codes = [coding.encode(number, key) for number, key in enumerate(keys)]
         self._reducers[node].add(tuple(coding.coder(number) for number in range(len(keys))), codes, slots, rows)

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.algebra.ops import Words
-from headrace.kernel.coding import Codes, wrapped
+from headrace.kernel.coding import WORD_BITS, Codes, wrapped
 from headrace.kernel.matrix import or_column, or_taken
-
-WORD_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The low level: records to partials of the plan's roots, inside the worker that reads them.
 
-A task that reads a stretch of time of its own has all records of the slices in it. It makes their answers at once:
+A task that reads a stretch of time of its own has all records of the epochs in it. It makes their answers at once:
 such rows need not travel.
 """
 
@@ -42,7 +42,6 @@ class LowLevel:
         self, plan: Plan, inputs: Sequence[Expression], budget: int, buckets: int, own: Stretch | None = None
     ) -> None:
         self.measures = Measures()
-        self._plan = plan
         self._inputs = tuple(inputs)
         self._coding = Coding()
         self._budget = budget // _TABLE_SHARE
@@ -112,24 +111,19 @@ class _Root:
         closed = min((until_us - self._deal.epoch.offset_us) // self._deal.epoch.size_us, self._end)
         if closed > self._closed:
             self._closed = closed
-            rows = self._take()
+            rows = self._reducer.take()
             yet_to_come = self._numbers(rows) >= closed
             if yet_to_come.any():
                 self._reducer.put_back(rows.where(yet_to_come))
-                self._measure.rows_out -= len(self._reducer)
                 rows = rows.where(~yet_to_come)
             yield from self._answer(rows)
 
     def finish(self) -> Iterator[Piece]:
-        yield from self._answer(self._take())
-
-    def _take(self) -> Rows:
-        rows = self._reducer.take()
-        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
-        return rows
+        yield from self._answer(self._reducer.take())
 
     def _answer(self, rows: Rows) -> Iterator[Piece]:
         """Rows of epochs that are whole here down the tree, all others on their way."""
+        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
         if self._first >= self._end or len(rows) == 0:
             yield from send(self._node, self._index, rows, self._deal, self._buckets)
             return
@@ -145,7 +139,8 @@ class _Root:
 
     def leave(self) -> Iterator[Piece]:
         """Let all rows go."""
-        rows = self._take()
+        rows = self._reducer.take()
+        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
         if len(rows) and self._first < self._end:
             self._left |= set(np.unique(self._numbers(rows)).tolist())
         yield from send(self._node, self._index, rows, self._deal, self._buckets)
@@ -169,11 +164,6 @@ def _whole_epochs(epoch: Slices | None, own: Stretch | None) -> tuple[int, int]:
     first = -_FOREVER if own.start_us is None else -((epoch.offset_us - own.start_us) // epoch.size_us)
     end = _FOREVER if own.end_us is None else (own.end_us - epoch.offset_us) // epoch.size_us
     return first, end
-
-
-def key_count(node: Node) -> int:
-    """The key columns of a node's rows: the slice, where there are slices, and the keys."""
-    return len(node.keys) + (node.slices is not None)
 
 
 def make_reducer(node: Node) -> Reducer:

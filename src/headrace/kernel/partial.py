@@ -23,13 +23,6 @@ def pack_columns(columns: Sequence[pa.Array], rows: int) -> bytes:
     return bytes(sink.getvalue())
 
 
-def pack_pieces(columns: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, bytes]]:
-    """Columns as bytes in pieces that can travel, each with its number of rows."""
-    for low in range(0, rows, BLOB_ROWS):
-        size = min(BLOB_ROWS, rows - low)
-        yield size, pack_columns([column.slice(low, size) for column in columns], size)
-
-
 def unpack_columns(blob: bytes) -> tuple[list[pa.Array], int]:
     """The columns of bytes, and the number of rows."""
     with pa.ipc.open_stream(blob) as reader:
@@ -38,9 +31,12 @@ def unpack_columns(blob: bytes) -> tuple[list[pa.Array], int]:
 
 
 def pack_partial(keys: Sequence[pa.Array], slots: Sequence[Words]) -> Iterator[tuple[int, bytes]]:
-    """A partial as bytes, in pieces: key values, then state slots, each no wider than it has to be."""
+    """A partial as bytes, in pieces, each with its number of rows: key values, then slots as narrow as may be."""
     columns = [*keys, *(_narrow(slot) for slot in slots)]
-    yield from pack_pieces(columns, len(columns[0]))
+    rows = len(columns[0])
+    for low in range(0, rows, BLOB_ROWS):
+        size = min(BLOB_ROWS, rows - low)
+        yield size, pack_columns([column.slice(low, size) for column in columns], size)
 
 
 def unpack_partial(blob: bytes, keys: int) -> tuple[list[pa.Array], list[Words], int]:

@@ -66,7 +66,7 @@ def _deal_rows(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> 
     if deal.epoch is not None:
         mark += epoch_numbers(node, rows, deal.epoch).view(np.uint64)
     if deal.key is not None:
-        place = node.keys.index(deal.key) + (node.slices is not None)
+        place = node.place_of(deal.key)
         mark += rows.coders[place].hashes(rows.codes(place))
     bucket_of = mark % np.uint64(buckets)
     for bucket in np.unique(bucket_of).tolist():

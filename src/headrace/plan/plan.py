@@ -49,6 +49,15 @@ class Node:
     filter: Expression | None = None
 
     @property
+    def key_count(self) -> int:
+        """The key columns of its rows: the slice, where there are slices, and the keys."""
+        return len(self.keys) + (self.slices is not None)
+
+    def place_of(self, key: Expression) -> int:
+        """Which key column of its rows a key is."""
+        return self.keys.index(key) + (self.slices is not None)
+
+    @property
     def id(self) -> str:
         """A short name that equal nodes share."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:8]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +51,7 @@ class Prepared:
 
     plan: Plan
     facts: Facts
+    frame: DataFrame
     source: Source | None
 
 
@@ -60,15 +61,16 @@ def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -
 
     needed = list(dict.fromkeys(e for q in queries.values() if q.shareable for e in needed_expressions(q)))
     source = Source.of(stream, needed)
+    frame = stream.dataframe(spark)
     try:
-        types = _types(needed, stream, spark)
+        types = _types(needed, frame)
     except AnalysisException:
         analyse(queries, stream, spark)  # says in which query, and where
         raise
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
     span_us = source.span_us(stream.time) if source is not None else None
     plan = make_plan(queries.values(), facts, span_us, spark.sparkContext.defaultParallelism)
-    return Prepared(plan, facts, source)
+    return Prepared(plan, facts, frame, source)
 
 
 def run_batch(
@@ -92,42 +94,36 @@ def run_batch(
     return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 
 
-def _types(expressions: list[Expression], stream: Stream, spark: SparkSession) -> dict[Expression, pa.DataType]:
-    """The types of expressions; one that has no Arrow form is left out."""
+def _types(expressions: Sequence[Expression], frame: DataFrame) -> dict[Expression, pa.DataType]:
+    """The types of expressions; one without an Arrow form is left out, and plain Spark runs what needs it."""
+    names = {expression: f"c{index}" for index, expression in enumerate(expressions)}
+    kinds = _arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
+    return {expression: kinds[name] for expression, name in names.items() if name in kinds}
+
+
+def _arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
+    """The types of columns, by name, as far as they have an Arrow form."""
     from pyspark.errors import PySparkTypeError  # see session.py
     from pyspark.sql.pandas.types import to_arrow_type
 
-    if not expressions:
-        return {}
-    columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(expressions)]
-    schema = stream.dataframe(spark).selectExpr(*columns).schema
     types = {}
-    for expression, field in zip(expressions, schema.fields, strict=True):
+    for field in frame.schema.fields:
         try:
-            types[expression] = to_arrow_type(field.dataType, timezone="UTC")
+            types[field.name] = to_arrow_type(field.dataType, timezone="UTC")
         except PySparkTypeError:
-            continue  # plain Spark runs the queries that need it
+            continue
     return types
 
 
-def _session(stream: Stream, spark: SparkSession) -> Session:
-    """What the meaning of expressions depends on, in this session."""
-    from pyspark.errors import PySparkTypeError  # see session.py
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    columns = {}
-    for field in stream.dataframe(spark).schema.fields:
-        try:
-            columns[field.name] = to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkTypeError:
-            continue  # no expression over it is known to the kernel
+def _session(frame: DataFrame, spark: SparkSession) -> Session:
+    """What the meaning of expressions over a stream depends on, in this session."""
     own = {row.function.rpartition(".")[2] for row in spark.sql("SHOW USER FUNCTIONS").collect()}
     usual = (
         spark.conf.get("spark.sql.ansi.enabled") == "true"
         and spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
         and not own & spark_functions().keys()
     )
-    return Session(columns, spark.conf.get("spark.sql.session.timeZone") or "", usual)
+    return Session(_arrow_types(frame), spark.conf.get("spark.sql.session.timeZone") or "", usual)
 
 
 class _SharedPass:
@@ -143,7 +139,6 @@ class _SharedPass:
     ) -> None:
         self._prepared = prepared
         self._analysis = analysis
-        self._stream = stream
         self._spark = spark
         self._scratch = make_scratch(spark)
         plan, cores = prepared.plan, spark.sparkContext.defaultParallelism
@@ -190,12 +185,12 @@ class _SharedPass:
             remove_scratch(self._scratch)
 
     def _low(self) -> DataFrame:
-        """At the source where the plan needs plain columns of Parquet, else through Spark."""
+        """At the source where the kernel knows all that the plan needs of Parquet, else through Spark."""
         work, source = self._work, self._prepared.source
         reading = None
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
-            session = _session(self._stream, self._spark)
+            session = _session(self._prepared.frame, self._spark)
             reading = plan_reading(source, work.plan, work.inputs, self._prepared.facts, session, cores)
         if reading is not None:
             here = reading
@@ -212,7 +207,7 @@ class _SharedPass:
             yield from work.low((batch, None) for batch in batches)
 
         columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(work.inputs)]
-        return self._stream.dataframe(self._spark).selectExpr(*columns).mapInArrow(reduce, PIECES)
+        return self._prepared.frame.selectExpr(*columns).mapInArrow(reduce, PIECES)
 
     def _high(self, pieces: DataFrame, last: bool = False) -> DataFrame:
         """Partials of a bucket together; a last time only where some node's rows are still in several."""

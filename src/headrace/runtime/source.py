@@ -114,12 +114,17 @@ def plan_reading(
 ) -> Reading | None:
     """Who reads what; None where Spark has to read, since the kernel does not know some expression or type."""
     made: list[tuple[str, Evaluator | str]] = []
+    users: dict[Expression, str] = {}
+    for answer in plan.answers:
+        for expression in needed_expressions(answer.query):
+            users.setdefault(expression, answer.query.name)
     for expression in inputs:
         name = source.name_of(expression)
         how = name if name is not None else _evaluator(expression, facts, session)
         if how is None:
             return None
-        made.append((_describe(expression, plan), how))
+        user = f"query '{users[expression]}' failed: " if expression in users else ""
+        made.append((f"{user}{expression.sql}", how))
     used = [[how] if isinstance(how, str) else how.names for _, how in made]
     names = tuple(dict.fromkeys(name for part in used for name in part))
     if not names or any(name not in session.columns for name in names):
@@ -144,10 +149,3 @@ def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evalua
     # Conditions that the algebra puts together are not among the facts.
     kind = facts[expression].type if expression in facts else pa.bool_()
     return compile_expression(expression, session.columns, kind, session.time_zone)
-
-
-def _describe(expression: Expression, plan: Plan) -> str:
-    """An expression, and the first query that has it."""
-    users = (a.query.name for a in plan.answers if expression in needed_expressions(a.query))
-    name = next(users, None)
-    return expression.sql if name is None else f"query '{name}' failed: {expression.sql}"
