@@ -47,7 +47,8 @@ class Theme:
 class Scope:
     """What is being written: the choices, the schema, the table's alias and the aliases in use.
 
-    A column is written in one case throughout, unless `mixing`: then it may be `k` here and `K` there.
+    A column is written in one case throughout, unless `mixing`: then it may be `k` here and `K` there. What is
+    written to be read under any alias of the table is not `qualifying`.
     """
 
     choices: Choices
@@ -55,6 +56,7 @@ class Scope:
     qualifier: str | None = None
     used: set[str] = field(default_factory=set)
     mixing: bool = False
+    qualifying: bool = True
     theme: Theme | None = None
     _spelled: dict[str, str] = field(default_factory=dict)
 
@@ -67,7 +69,7 @@ class Scope:
         self._spelled[column.name] = name
         sql = quoted(name, always=choices.chance(4))
         prefix = self.qualifier or self.schema.table
-        if choices.chance(60 if self.qualifier else 6):
+        if self.qualifying and choices.chance(60 if self.qualifier else 6):
             return f"{quoted(prefix)}.{sql}"
         return sql
 

@@ -106,7 +106,7 @@ def make_workload(
 
 def _theme(choices: Choices, schema: StreamSchema) -> Theme:
     """A few columns, windows and conditions, so that queries meet each other in a plan."""
-    scope = Scope(choices, schema)
+    scope = Scope(choices, schema, qualifying=False)
     windows = [window_call(choices, quoted(schema.time)) for _ in range(choices.number(0, 3))]
     conditions = [predicate(scope, 1) for _ in range(choices.number(1, 3))]
     columns = tuple(choices.some(schema.columns, 2, 4))

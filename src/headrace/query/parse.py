@@ -226,4 +226,4 @@ def _stream_of(tree: exp.Query) -> tuple[str, tuple[int, int] | None, frozenset[
     if not isinstance(table, exp.Table):
         return "", None, frozenset()
     name = ".".join(part.name for part in table.parts)
-    return name, span_of(table.this), frozenset(word.lower() for word in (table.name, table.alias) if word)
+    return name, span_of(table.this), frozenset({table.alias_or_name.lower()})
