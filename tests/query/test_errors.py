@@ -22,7 +22,7 @@ def problems(text: str, columns: list[str] | None = COLUMNS) -> tuple[Problem, .
         ("SELECT sum(byts) FROM t", "byts", "unknown column 'byts'", "did you mean 'bytes'?"),
         ("SELECT sum(zzzzz) FROM t", "zzzzz", "unknown column", "the stream has: ts, srcaddr, dstport, bytes"),
         ("SELECT t.byts, count(*) FROM t GROUP BY 1", "t.byts", "unknown column 'byts'", "'bytes'"),
-        ("SELECT count(*) FROM t AS s WHERE t.bytes > 1", "t.bytes", "unknown column 't'", "the stream has"),
+        ("SELECT count(*) FROM t AS s WHERE t.bytes > 1", "t.bytes", "unknown column 't'", "'ts'?"),
         ("SELECT summ(bytes) FROM t", "summ", "unknown function 'summ'", "did you mean 'sum'"),
         ("SELECT sum(bytes) AS b FROM t WHERE b > 1", "b", "WHERE sees only columns of the stream", "HAVING"),
         ("SELECT sum(bytes FROM t", "FROM", "expected ')' before 'FROM'", ""),
