@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer
+from headrace.kernel.reduce import Reducer, reduce
 from headrace.kernel.rows import Rows
 
 KEYS = st.tuples(
@@ -86,13 +86,13 @@ def test_a_child_has_the_sums_of_its_parent(rows: list[Any]) -> None:
     node = Node(Op.ADD, Op.MAX)
     add(node, rows)
     parent = node.reducer
-    child, into = parent.rows.reduce([1], [0])
+    child, into = reduce(parent.rows, [1], [0])
     assert groups(child) == {(key,): (n,) for key, n in Counter(key[1] for key, _ in rows).items()}
     if rows:
         names, _ = columns_of(child)
         parents, _ = columns_of(parent.rows)
         assert names[0].take(pa.array(into)).to_pylist() == parents[1].to_pylist()
-    nothing, _ = parent.rows.reduce([], [0])
+    nothing, _ = reduce(parent.rows, [], [0])
     assert columns_of(nothing)[1][0].tolist() == ([len(rows)] if rows else [])
 
 

@@ -13,7 +13,7 @@ from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row
 from headrace.algebra.settle import NegativeFrequency
 from headrace.kernel.coding import Codes, RangeCoder
-from headrace.kernel.reduce import Reducer
+from headrace.kernel.reduce import Reducer, reduce
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node, Plan, Slices
 from headrace.query import Window
@@ -39,7 +39,7 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Arr
     keys = [*range(timed), *(node.place_of(key) for key in answer.keys)]
     from_bags: dict[int, pa.Array] = {}
     if answer.from_bag:
-        finer, (rows, into) = rows, rows.reduce(keys, range(len(node.states)))
+        finer, (rows, into) = rows, reduce(rows, keys, range(len(node.states)))
         keys = list(range(len(keys)))
         from_bags = _from_bags(node, answer, finer, into, max(1, len(rows)))
     if len(rows) == 0:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.ops import Words
 from headrace.kernel.answer import finish
 from headrace.kernel.piece import Piece, Ready, send
+from headrace.kernel.records import Coding
+from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Deal, Node, Plan
+from headrace.plan.plan import Node, Plan, Slices
 
 
 @dataclass(slots=True)
@@ -45,24 +52,32 @@ class Measures:
         return self.answers.setdefault(number, Measure())
 
 
+class Gathering(Protocol):
+    """Where rows of a node come together that are not all there yet."""
+
+    def pour(self, parent: Node, rows: Rows) -> None:
+        """Take in what a parent's rows, all of some slices, have for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """The way of one root's rows, when all rows of some groups are here.
+    """The way of rows, when all rows of some groups are here.
 
-    `deal` is how rows came here, so that some rows of a node's groups may be elsewhere: these nodes leave as
-    partials once more, to where all of them meet.
+    `whole` says of which nodes that is true, if it is of their parents': others leave as partials, to where all
+    rows meet. `gatherings` are the nodes whose rows have to wait for more.
     """
 
     plan: Plan
     buckets: int
-    deal: Deal
+    whole: Callable[[int], bool]
+    gatherings: Mapping[int, Gathering]
     measures: Measures
 
     def run(self, index: int, rows: Rows) -> Iterator[Piece]:
         """All that comes of a node's rows."""
         node = self.plan.nodes[index]
-        if not self.plan.whole(index, self.deal):
-            yield from send(node, index, rows, Deal(), self.buckets)
+        if not self.whole(index):
+            yield from send(self.plan, index, rows, self.buckets)
             return
         for number in self.plan.answers_of(index):
             measure = self.measures.answer(number)
@@ -74,15 +89,55 @@ class Cascade:
                 yield Ready(number, count, tuple(columns))
                 begin = time.perf_counter()
         for child in self.plan.children(index):
-            begin = time.perf_counter()
-            below = reduce_to(node, self.plan.nodes[child], rows)
-            seconds = time.perf_counter() - begin
-            self.measures.node(child).add(len(rows), len(below), below.matrix.nbytes, seconds)
-            yield from self.run(child, below)
+            begin, measure = time.perf_counter(), self.measures.node(child)
+            if child in self.gatherings:
+                self.gatherings[child].pour(node, rows)
+                measure.add(len(rows), 0, 0, time.perf_counter() - begin)
+            else:
+                below = reduce_to(node, self.plan.nodes[child], rows)
+                measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
+                yield from self.run(child, below)
+
+
+def make_reducer(node: Node, expect: int = 0) -> Reducer:
+    """An empty reducer for the rows of a node."""
+    return Reducer([state.op for state in node.states], expect)
 
 
 def reduce_to(parent: Node, child: Node, rows: Rows) -> Rows:
     """The rows of a child from those of its parent."""
-    timed = [0] if child.slices is not None else []
-    keys = [*timed, *(parent.place_of(key) for key in child.keys)]
-    return rows.reduce(keys, [parent.states.index(state) for state in child.states])[0]
+    reducer = make_reducer(child, expect=len(rows))
+    pour(parent, child, rows, reducer, Coding())
+    return reducer.rows
+
+
+def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding) -> None:
+    """Put what a parent's rows have for a child into its reducer; `coding` is for slices that are longer."""
+    keys = [parent.place_of(key) for key in child.keys] + [parent.place_of_mark(mark) for mark in child.marks]
+    first = None
+    if child.slices is not None and child.slices == parent.slices:
+        keys = [0, *keys]
+    elif child.slices is not None and parent.slices is not None and len(rows):
+        first = _longer_slices(parent.slices, child.slices, rows, coding)
+    states = [parent.states.index(state) for state in child.states]
+    into.pour(rows, keys, states, _chosen(parent, child, rows), first)
+
+
+def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:
+    """The longer slice that each row's own is in."""
+    codes = rows.codes(0)
+    low, high = int(codes.min()), int(codes.max())
+    dense = high - low < len(codes)
+    numbers = rows.coders[0].decode(np.arange(low, high + 1) if dense else codes)
+    longer_numbers = longer.number_of(own.start_of(np.asarray(numbers)))
+    coded = coding.encode(longer, pa.array(longer_numbers)).plain()
+    return Column(coding.coder(longer), coded[codes - low] if dense else coded)
+
+
+def _chosen(parent: Node, child: Node, rows: Rows) -> Words | None:
+    """The numbers of the rows for which the child's filter, or one of its marks, is true; None says all."""
+    any_of = child.marks if child.only_marked else (child.filter,) if child.filter != parent.filter else ()
+    if not any_of or len(rows) == 0 or (child.only_marked and parent.only_marked and child.marks == parent.marks):
+        return None
+    keep = [rows.codes(parent.place_of_mark(condition)) != 0 for condition in any_of if condition is not None]
+    return np.flatnonzero(np.logical_or.reduce(keep))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Op, slot_count
 from headrace.kernel import combine, matrix, table
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer
+from headrace.kernel.reduce import Reducer, reduce
 
 _FUNCTIONS = [
     function
@@ -36,7 +36,7 @@ def load_kernels() -> bool:
         codes = [coding.encode(name, column) for name, column in enumerate(columns)]
         for chosen in (None, np.arange(rows)):
             reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
-        reducer.rows.reduce([1], [0])[0].columns([0], [0])
+        reduce(reducer.rows, [1], [0])[0].columns([0], [0])
     return _compilations() > before
 
 

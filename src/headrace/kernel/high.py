@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from headrace.kernel.cascade import Cascade, Measures
-from headrace.kernel.low import make_reducer
+import pyarrow as pa
+
+from headrace.algebra.ops import Words
+from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
 from headrace.kernel.partial import unpack_partial
 from headrace.kernel.piece import Piece, home_bucket
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer
-from headrace.plan.plan import Deal, Plan
+from headrace.kernel.rows import Rows
+from headrace.plan.plan import Node, Plan
 
 
 class HighLevel:
@@ -24,27 +26,59 @@ class HighLevel:
         self._buckets = buckets
         self._last = last
         self.measures = Measures()
-        self._reducers: dict[int, Reducer] = {}
-        for node in plan.split_nodes if last else plan.roots:
-            # A query without keys or window has an answer even where there is no record.
-            meets_here = home_bucket(node, buckets) == bucket and (last or plan.deal_of(node).key is None)
-            if plan.nodes[node].slices is None and meets_here:
-                self._reducers[node] = make_reducer(plan.nodes[node])
-        self._codings = {node: Coding() for node in self._reducers}
+        self._meetings: dict[int, _Meeting] = {}
+        # A query without keys or window has an answer even where there is no record.
+        for answer in plan.answers:
+            if answer.query.keys or answer.query.window is not None or not self._is_for(answer.node):
+                continue
+            if home_bucket(plan, answer.node, buckets) == bucket:
+                _, home = plan.meeting(answer.node)
+                self._meetings[home] = _Meeting(plan.nodes[home])
 
-    def add(self, node: int, blob: bytes) -> None:
-        """Take in a partial."""
-        if node not in self._reducers:
-            self._reducers[node], self._codings[node] = make_reducer(self._plan.nodes[node]), Coding()
-        keys, slots, rows = unpack_partial(blob, self._plan.nodes[node].key_count)
-        coding = self._codings[node]
-        codes = [coding.encode(number, key) for number, key in enumerate(keys)]
-        self._reducers[node].add(tuple(coding.coder(number) for number in range(len(keys))), codes, slots, rows)
+    def add(self, node: int, blob: bytes) -> bool:
+        """Take in a partial; False where it is for the last time that rows come."""
+        if not self._is_for(node):
+            return False
+        if node not in self._meetings:
+            self._meetings[node] = _Meeting(self._plan.nodes[node])
+        self._meetings[node].add(*unpack_partial(blob, self._plan.nodes[node].key_count))
+        return True
+
+    def _is_for(self, node: int) -> bool:
+        return self._last or self._plan.split_at(node) is None
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""
-        for node in sorted(self._reducers):
-            reducer = self._reducers.pop(node)
-            deal = self._plan.deal_of(node)
-            cascade = Cascade(self._plan, self._buckets, Deal() if self._last else deal, self.measures)
-            yield from cascade.run(node, reducer.take())
+        plan = self._plan
+
+        def whole(node: int) -> bool:
+            return self._last or plan.whole(node, plan.deal_of(node))
+
+        cascade = Cascade(plan, self._buckets, whole, self._meetings, self.measures)
+        for node in sorted(self._meetings):
+            yield from cascade.run(node, self._meetings.pop(node).take())
+
+
+class _Meeting:
+    """A node's rows of one bucket."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._reducer = make_reducer(node)
+        self._coding = Coding()
+
+    def add(self, keys: Sequence[pa.Array], slots: Sequence[Words], rows: int) -> None:
+        """Take in rows."""
+        codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
+        self._reducer.add(tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows)
+
+    def pour(self, parent: Node, rows: Rows) -> None:
+        """See `Gathering`."""
+        own = reduce_to(parent, self._node, rows)
+        if len(own):
+            keys, states = own.columns(range(len(own.coders)), range(len(own.ops)))
+            self.add(keys, [slot for slots in states for slot in slots], len(own))
+
+    def take(self) -> Rows:
+        """All rows, which leave."""
+        return self._reducer.take()

@@ -55,9 +55,9 @@ class Layout:
             else:
                 or_taken(into, place.word, place.shift, column.values, column.base, chosen[part])
 
-    def moves(self, columns: Sequence[int], child: Layout) -> Words:
+    def moves(self, columns: Sequence[int], places: Sequence[Place]) -> Words:
         """For `move`: where the codes of some columns are, and where a child's layout has them."""
-        pairs = zip((self.places[column] for column in columns), child.places, strict=True)
+        pairs = zip((self.places[column] for column in columns), places, strict=True)
         fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
         return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
 

@@ -1,6 +1,6 @@
 """The low level: records to partials of the plan's roots, inside the worker that reads them.
 
-A task that reads a stretch of time of its own has all records of the epochs in it. It makes their answers at once:
+A task that reads a stretch of time of its own has all records of the slices in it. It makes their answers at once:
 such rows need not travel.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measures
-from headrace.kernel.piece import Piece, epoch_numbers, send
+from headrace.kernel.cascade import Cascade, Measures, make_reducer, pour
+from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
-from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
 from headrace.query import Expression
@@ -42,54 +42,92 @@ class LowLevel:
         self, plan: Plan, inputs: Sequence[Expression], budget: int, buckets: int, own: Stretch | None = None
     ) -> None:
         self.measures = Measures()
+        self._plan = plan
+        self._buckets = buckets
         self._inputs = tuple(inputs)
         self._coding = Coding()
         self._budget = budget // _TABLE_SHARE
-        self._roots = [_Root(plan, root, own, self.measures, buckets) for root in plan.roots]
+        self._stages = {
+            index: _Stage(index, node, self._coding, _whole_slices(node.slices, own))
+            for index, node in enumerate(plan.nodes)
+            if plan.gathers(index)
+        }
+        self._cascade = Cascade(plan, buckets, lambda node: not plan.crosses(node), self._stages, self.measures)
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
         columns = dict(zip(self._inputs, batch.columns, strict=True))
         records = Records(columns, batch.num_rows, self._coding)
-        for root in self._roots:
-            root.add(records)
+        for root in self._plan.roots:
+            begin = time.perf_counter()
+            self._stages[root].add(records)
+            self.measures.node(root).add(records.rows, 0, 0, time.perf_counter() - begin)
             if self._bytes > self._budget:
-                yield from max(self._roots, key=lambda root: root.bytes).leave()
+                yield from self._leave(max(self._stages.values(), key=lambda stage: stage.bytes))
         if self._bytes > self._budget:
             # The coders know too many values.
-            for root in self._roots:
-                yield from root.leave()
+            for stage in self._stages.values():
+                yield from self._leave(stage)
             self._coding.clear()
 
     @property
     def _bytes(self) -> int:
-        return self._coding.bytes + sum(root.bytes for root in self._roots)
+        return self._coding.bytes + sum(stage.bytes for stage in self._stages.values())
+
+    def _leave(self, stage: _Stage) -> Iterator[Piece]:
+        """Let all rows of a node go: what comes of them, also further down, is made where they go."""
+        rows = stage.take()
+        if len(rows) == 0:
+            return
+        slices = stage.node.slices
+        times = slices.start_of(np.unique(slice_numbers(rows))) if slices is not None else None
+        for index, other in self._stages.items():
+            if index == stage.index or stage.index in self._plan.above(index):
+                other.has_left(times)
+        yield from self._send(stage, rows)
 
     def close(self, until_us: int) -> Iterator[Piece]:
-        """No record to come is earlier: epochs that have ended are answered."""
-        for root in self._roots:
-            yield from root.close(until_us)
+        """No record to come is earlier: slices that have ended are answered."""
+        for stage in self._stages.values():
+            yield from self._answer(stage, stage.take_ended(until_us))
 
     def finish(self) -> Iterator[Piece]:
         """All records have been seen."""
-        for root in self._roots:
-            yield from root.finish()
+        for stage in self._stages.values():
+            yield from self._answer(stage, stage.take())
+
+    def _answer(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
+        """Rows of slices that are whole here down the tree, all others on their way."""
+        if len(rows) == 0:
+            return
+        whole = stage.whole(rows)
+        if whole is None or not whole.all():
+            yield from self._send(stage, rows if whole is None else rows.where(~whole))
+        if whole is not None and whole.any():
+            rows = rows if whole.all() else rows.where(whole)
+            self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
+            yield from self._cascade.run(stage.index, rows)
+
+    def _send(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
+        self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
+        yield from send(self._plan, stage.index, rows, self._buckets)
 
 
-class _Root:
-    """A root's table in one task."""
+class _Stage:
+    """A node whose rows gather in one task until their slices have ended.
 
-    def __init__(self, plan: Plan, root: int, own: Stretch | None, measures: Measures, buckets: int) -> None:
-        self._index = root
-        self._node = plan.nodes[root]
-        self._deal = plan.deal_of(root)
-        self._reducer = make_reducer(self._node)
-        self._measure = measures.node(root)
-        self._cascade = Cascade(plan, buckets, self._deal.without_key, measures)
-        self._first, self._end = _whole_epochs(self._deal.epoch, own)
+    Roots are such, and nodes with longer slices than their parent.
+    """
+
+    def __init__(self, index: int, node: Node, coding: Coding, whole: tuple[int, int]) -> None:
+        self.index = index
+        self.node = node
+        self._coding = coding
+        self._reducer = make_reducer(node)
+        self._first, self._end = whole
         self._closed = self._first
         self._left: set[int] = set()
-        """Epochs some of whose rows have left already: their answers are made where these went."""
+        """Slices some of whose rows have left already: their answers are made where these went."""
 
     @property
     def bytes(self) -> int:
@@ -97,83 +135,66 @@ class _Root:
         return self._reducer.bytes if len(self._reducer) else 0
 
     def add(self, records: Records) -> None:
-        begin = time.perf_counter()
-        chosen = records.chosen(self._node)
+        """Take in those of a batch of records that the node is about."""
+        chosen = records.chosen(self.node)
         rows = records.rows if chosen is None else len(chosen)
         if rows:
-            coders, codes = records.keys(self._node)
-            self._reducer.add(coders, codes, records.slots(self._node), rows, chosen)
-        self._measure.add(records.rows, 0, 0, time.perf_counter() - begin)
+            coders, codes = records.keys(self.node)
+            self._reducer.add(coders, codes, records.slots(self.node), rows, chosen)
 
-    def close(self, until_us: int) -> Iterator[Piece]:
-        if self._deal.epoch is None or self._first >= self._end:
-            return
-        closed = min((until_us - self._deal.epoch.offset_us) // self._deal.epoch.size_us, self._end)
-        if closed > self._closed:
-            self._closed = closed
-            rows = self._reducer.take()
-            yet_to_come = self._numbers(rows) >= closed
-            if yet_to_come.any():
-                self._reducer.put_back(rows.where(yet_to_come))
-                rows = rows.where(~yet_to_come)
-            yield from self._answer(rows)
+    def pour(self, parent: Node, rows: Rows) -> None:
+        """See `Gathering`."""
+        pour(parent, self.node, rows, self._reducer, self._coding)
 
-    def finish(self) -> Iterator[Piece]:
-        yield from self._answer(self._reducer.take())
+    def take(self) -> Rows:
+        """All rows, which leave."""
+        return self._reducer.take()
 
-    def _answer(self, rows: Rows) -> Iterator[Piece]:
-        """Rows of epochs that are whole here down the tree, all others on their way."""
-        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
-        if self._first >= self._end or len(rows) == 0:
-            yield from send(self._node, self._index, rows, self._deal, self._buckets)
-            return
-        numbers = self._numbers(rows)
-        whole = (numbers >= self._first) & (numbers < self._end)
-        if self._left:
-            whole &= ~np.isin(numbers, list(self._left))
-        if not whole.all():
-            yield from send(self._node, self._index, rows.where(~whole), self._deal, self._buckets)
-            rows = rows.where(whole)
-        if len(rows):
-            yield from self._cascade.run(self._index, rows)
-
-    def leave(self) -> Iterator[Piece]:
-        """Let all rows go."""
+    def take_ended(self, until_us: int) -> Rows:
+        """The rows of slices that have ended since this was last asked, as far as they can be whole here."""
+        slices = self.node.slices
+        if slices is None or self._first >= self._end or len(self._reducer) == 0:
+            return self._reducer.rows.slice(0, 0)
+        closed = min((until_us - slices.offset_us) // slices.size_us, self._end)
+        if closed <= self._closed:
+            return self._reducer.rows.slice(0, 0)
+        self._closed = closed
         rows = self._reducer.take()
-        self._measure.add(0, len(rows), rows.matrix.nbytes, 0.0)
-        if len(rows) and self._first < self._end:
-            self._left |= set(np.unique(self._numbers(rows)).tolist())
-        yield from send(self._node, self._index, rows, self._deal, self._buckets)
+        yet_to_come = slice_numbers(rows) >= closed
+        if not yet_to_come.any():
+            return rows
+        self._reducer.put_back(rows.where(yet_to_come))
+        return rows.where(~yet_to_come)
 
-    @property
-    def _buckets(self) -> int:
-        return self._cascade.buckets
+    def whole(self, rows: Rows) -> npt.NDArray[np.bool_] | None:
+        """Which rows are of slices whose records this task has all of; None says that none is."""
+        if self._first >= self._end:
+            return None
+        numbers = slice_numbers(rows)
+        whole = (numbers >= self._first) & (numbers < self._end)
+        return whole & ~np.isin(numbers, list(self._left)) if self._left else whole
 
-    def _numbers(self, rows: Rows) -> Words:
-        assert self._deal.epoch is not None, "only rows of epochs are closed"
-        return epoch_numbers(self._node, rows, self._deal.epoch)
+    def has_left(self, times: Words | None) -> None:
+        """Rows of slices that begin at these times have left; None says of all time."""
+        if self.node.slices is not None and times is not None and self._first < self._end:
+            self._left |= set(self.node.slices.number_of(times).tolist())
 
 
 _FOREVER = 2**62
 
 
-def _whole_epochs(epoch: Slices | None, own: Stretch | None) -> tuple[int, int]:
-    """The first epoch that lies inside a stretch of time, and the first one after that does not."""
-    if epoch is None or own is None or epoch.time != own.time:
+def _whole_slices(slices: Slices | None, own: Stretch | None) -> tuple[int, int]:
+    """The first slice that lies inside a stretch of time, and the first one after that does not."""
+    if slices is None or own is None or slices.time != own.time:
         return 0, 0
-    first = -_FOREVER if own.start_us is None else -((epoch.offset_us - own.start_us) // epoch.size_us)
-    end = _FOREVER if own.end_us is None else (own.end_us - epoch.offset_us) // epoch.size_us
+    first = -_FOREVER if own.start_us is None else -((slices.offset_us - own.start_us) // slices.size_us)
+    end = _FOREVER if own.end_us is None else (own.end_us - slices.offset_us) // slices.size_us
     return first, end
-
-
-def make_reducer(node: Node) -> Reducer:
-    """An empty reducer for the rows of a node."""
-    return Reducer([state.op for state in node.states])
 
 
 def node_inputs(node: Node) -> tuple[Expression, ...]:
     """The expressions over the stream that a node needs."""
-    needed = [*node.keys]
+    needed = [*node.keys, *node.marks]
     if node.filter is not None:
         needed.append(node.filter)
     if node.slices is not None:

@@ -38,20 +38,21 @@ def put_column(rows, column, values):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def move(rows, low, fields, words, columns, batch):  # type: ignore[no-untyped-def]
-    """Rows of a parent, from `low` on, to rows of a child.
+def move(rows, chosen, fields, words, columns, batch):  # type: ignore[no-untyped-def]
+    """Rows of a parent, those that are chosen, to rows of a child.
 
     Each of `fields` is (word and shift in the parent, mask, word and shift in the child); `columns` are the
     parent's columns that become the child's slots.
     """
     for i in range(len(batch)):
+        row = np.uint64(chosen[i])
         for word in range(words):
             batch[i, word] = 0
         for f in range(len(fields)):
-            code = (np.uint64(rows[low + i, fields[f, 0]]) >> np.uint64(fields[f, 1])) & np.uint64(fields[f, 2])
+            code = (np.uint64(rows[row, fields[f, 0]]) >> np.uint64(fields[f, 1])) & np.uint64(fields[f, 2])
             batch[i, fields[f, 3]] |= np.int64(code << np.uint64(fields[f, 4]))
         for slot in range(len(columns)):
-            batch[i, words + slot] = rows[low + i, columns[slot]]
+            batch[i, words + slot] = rows[row, columns[slot]]
 
 
 @numba.njit(nogil=True, cache=True)

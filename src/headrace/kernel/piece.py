@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Words
 from headrace.kernel.partial import pack_partial
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Deal, Node, Slices
+from headrace.plan.plan import Plan, Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +36,44 @@ class Ready:
 Piece = Partial | Ready
 
 
-def home_bucket(node: int, buckets: int) -> int:
+def home_bucket(plan: Plan, node: int, buckets: int) -> int:
     """The bucket of a node whose rows all have to meet."""
-    return node % buckets
+    _, home = plan.meeting(node)
+    return home % buckets
 
 
-def send(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterator[Partial]:
-    """Rows as partials, each for its bucket."""
-    for bucket, part in _deal_rows(node, index, rows, deal, buckets):
+def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
+    """Rows of a node as partials, each for its bucket."""
+    for bucket, part in _deal_rows(plan, node, rows, buckets):
         keys, states = part.columns(range(len(part.coders)), range(len(part.ops)))
         for size, blob in pack_partial(keys, [slot for slots in states for slot in slots]):
-            yield Partial(bucket, index, size, blob)
+            yield Partial(bucket, node, size, blob)
 
 
-def epoch_numbers(node: Node, rows: Rows, epoch: Slices) -> Words:
-    """The number of each row's epoch."""
-    assert node.slices is not None, "epochs are made of slices"
+def slice_numbers(rows: Rows) -> Words:
+    """The number of each row's slice."""
     (numbers,), _ = rows.columns([0], [])
-    return epoch.number_of(node.slices.start_of(np.asarray(numbers)))
+    return np.asarray(numbers)
 
 
-def _deal_rows(node: Node, index: int, rows: Rows, deal: Deal, buckets: int) -> Iterator[tuple[int, Rows]]:
+def _deal_rows(plan: Plan, index: int, rows: Rows, buckets: int) -> Iterator[tuple[int, Rows]]:
     if len(rows) == 0:
         return
+    node, (deal, _) = plan.nodes[index], plan.meeting(index)
     if deal.epoch is None and deal.key is None:
-        yield home_bucket(index, buckets), rows
+        yield home_bucket(plan, index, buckets), rows
         return
     mark = np.zeros(len(rows), dtype=np.uint64)
     if deal.epoch is not None:
-        mark += epoch_numbers(node, rows, deal.epoch).view(np.uint64)
+        mark += _epoch_numbers(node.slices, rows, deal.epoch).view(np.uint64)
     if deal.key is not None:
         place = node.place_of(deal.key)
         mark += rows.coders[place].hashes(rows.codes(place))
     bucket_of = mark % np.uint64(buckets)
     for bucket in np.unique(bucket_of).tolist():
         yield bucket, rows.where(bucket_of == bucket)
+
+
+def _epoch_numbers(slices: Slices | None, rows: Rows, epoch: Slices) -> Words:
+    assert slices is not None, "epochs are made of slices"
+    return epoch.number_of(slices.start_of(slice_numbers(rows)))

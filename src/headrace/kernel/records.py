@@ -12,9 +12,12 @@ from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
 from headrace.algebra.states import State
 from headrace.algebra.words import Valid, to_words
-from headrace.kernel.coding import Coder, Codes, Outgrown, make_coder
+from headrace.kernel.coding import Coder, Codes, Outgrown, RangeCoder, make_coder
 from headrace.plan.plan import Node, Slices
 from headrace.query import Expression
+
+MARK = RangeCoder(pa.int8(), 1, 1)
+"""Codes a mark: 1 where it is true, and null, of code 0, where it is not."""
 
 
 class Coding:
@@ -58,22 +61,25 @@ class Records:
         self._codes: dict[Hashable, Codes] = {}
         self._slots: dict[State, list[Words]] = {}
         self._chosen: dict[Hashable, Words | None] = {}
+        self._truths: dict[Expression, Valid] = {}
         self._times: dict[Expression, tuple[Words, Valid | None]] = {}
 
     def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
-        """The coders and codes of a node's slice and keys."""
+        """The coders and codes of a node's slice, keys and marks."""
         names: list[Slices | Expression] = [*([node.slices] if node.slices is not None else []), *node.keys]
         for name in names:
             if name not in self._codes:
                 array = self._slice_numbers(name) if isinstance(name, Slices) else self._columns[name]
                 self._codes[name] = self._coding.encode(name, array)
-        return tuple(self._coding.coder(name) for name in names), [self._codes[name] for name in names]
+        coders = (*map(self._coding.coder, names), *[MARK] * len(node.marks))
+        marks = [Codes(self._truth(mark).view(np.int8)) for mark in node.marks]
+        return coders, [*(self._codes[name] for name in names), *marks]
 
     def slots(self, node: Node) -> list[Words]:
         """The slots of a node's states."""
         for state in node.states:
             if state not in self._slots:
-                condition = truth(self._columns[state.condition]) if state.condition is not None else None
+                condition = self._truth(state.condition) if state.condition is not None else None
                 arguments = [self._columns[argument] for argument in state.arguments]
                 self._slots[state] = lift(state, self.rows, arguments, condition)
         return [slot for state in node.states for slot in self._slots[state]]
@@ -81,16 +87,24 @@ class Records:
     def chosen(self, node: Node) -> Words | None:
         """The records that a node is about (its filter is true, and they have a time); None says all."""
         time = node.slices.time if node.slices is not None else None
-        if (node.filter, time) not in self._chosen:
-            self._chosen[node.filter, time] = self._choose(node.filter, time)
-        return self._chosen[node.filter, time]
+        any_of = node.marks if node.only_marked else (node.filter,) if node.filter is not None else ()
+        if (any_of, time) not in self._chosen:
+            self._chosen[any_of, time] = self._choose(any_of, time)
+        return self._chosen[any_of, time]
 
-    def _choose(self, condition: Expression | None, time: Expression | None) -> Words | None:
-        keep = truth(self._columns[condition]) if condition is not None else None
+    def _choose(self, any_of: tuple[Expression, ...], time: Expression | None) -> Words | None:
+        keep = np.logical_or.reduce([self._truth(condition) for condition in any_of]) if any_of else None
         if time is not None and self._columns[time].null_count:
             timed = np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_)
             keep = timed if keep is None else keep & timed
         return None if keep is None or keep.all() else np.flatnonzero(keep)
+
+    def _truth(self, condition: Expression) -> Valid:
+        """Where a condition is true: neither false nor null."""
+        if condition not in self._truths:
+            column = self._columns[condition]
+            self._truths[condition] = np.asarray(pc.fill_null(column, False), dtype=np.bool_)
+        return self._truths[condition]
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:
         """The number of the slice that each time is in."""
@@ -98,8 +112,3 @@ class Records:
             self._times[slices.time] = to_words(self._columns[slices.time])
         times, valid = self._times[slices.time]
         return pa.array(slices.number_of(times), mask=None if valid is None else ~valid)
-
-
-def truth(column: pa.Array) -> Valid:
-    """Where a condition is true: neither false nor null."""
-    return np.asarray(pc.fill_null(column, False), dtype=np.bool_)

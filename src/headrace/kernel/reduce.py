@@ -1,31 +1,49 @@
 """`reduce`: rows of a parent to rows of a child, for key columns of any type.
 
-A `Reducer` holds one node's table. Records and partials go in the same way, as codes of keys and slots of states;
-`rows` are the groups so far, from which children are reduced without decoding a key.
+A `Reducer` holds one node's table. Records and partials go in as codes of keys and slots of states; rows of a
+parent are poured in without decoding a key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.algebra.ops import Op, Words
 from headrace.kernel.coding import Coder, Codes, recode
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import put_column, put_taken
+from headrace.kernel.matrix import move, or_column, put_column, put_taken
 from headrace.kernel.rows import BATCH_ROWS, Rows
 from headrace.kernel.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A key column of some rows that is not one of theirs: its coder, and the code of each row."""
+
+    coder: Coder
+    codes: Words
+
+
+def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
+    """Groups by some of the keys, with some of the states; and, for each row, its group's number."""
+    reducer = Reducer([rows.ops[state] for state in states], expect=len(rows))
+    into = reducer.pour(rows, keys, states)
+    return reducer.rows, into
 
 
 class Reducer:
     """The groups of one node, as far as they have come."""
 
-    def __init__(self, ops: Sequence[Op]) -> None:
+    def __init__(self, ops: Sequence[Op], expect: int = 0) -> None:
+        """Empty; memory is set aside for the groups that are expected, which may be fewer."""
         self.ops = tuple(ops)
         self._coders: tuple[Coder, ...] = ()
         self._layout = Layout.of([])
-        self._table = Table(1, self.ops)
+        self._expect = expect
+        self._table = self._empty()
 
     def __len__(self) -> int:
         return len(self._table)
@@ -67,10 +85,44 @@ class Reducer:
                     put_taken(piece, words + place, slot, chosen[part])
             self._table.add(piece)
 
+    def pour(
+        self,
+        rows: Rows,
+        keys: Sequence[int],
+        states: Sequence[int],
+        chosen: Words | None = None,
+        first: Column | None = None,
+    ) -> Words:
+        """Combine a parent's rows: some of their keys, and the states that these groups have.
+
+        `chosen` are the numbers of the rows that are meant, where it is not all of them, and `first` is a column
+        to stand before the keys. Gives the number of each row's group.
+        """
+        chosen = np.arange(len(rows)) if chosen is None else chosen
+        coders = tuple(rows.coders[key] for key in keys) if rows.coders else ()
+        coders = (first.coder, *coders) if first is not None else coders
+        if coders != self._coders:
+            self._recode(coders)
+        ahead = 1 if first is not None else 0
+        fields = rows.layout.moves(keys if rows.coders else (), self._layout.places[ahead:])
+        columns, words = rows.slots(states), self._layout.words
+        batch = np.empty((min(BATCH_ROWS, len(chosen)), self._table.width), dtype=np.int64)
+        into = np.empty(len(chosen), dtype=np.int64)
+        for low in range(0, len(chosen), BATCH_ROWS):
+            part = chosen[low : low + BATCH_ROWS]
+            piece = batch[: len(part)]
+            move(rows.matrix, part, fields, words, columns, piece)
+            if first is not None:
+                place = self._layout.places[0]
+                or_column(piece, place.word, place.shift, first.codes[part], 0)
+            self._table.add(piece, into[low : low + len(part)])
+        return into
+
     def take(self) -> Rows:
-        """All groups, which leave."""
+        """All groups, which leave; as many are expected next."""
         rows = self.rows
-        self._table = Table(self._layout.words, self.ops)
+        self._expect = len(rows)
+        self._table = self._empty()
         return rows
 
     def put_back(self, rows: Rows) -> None:
@@ -79,15 +131,19 @@ class Reducer:
 
     def _recode(self, coders: tuple[Coder, ...]) -> None:
         """Code what is there anew, as these coders do."""
-        old = self.take()
+        old, expect = self.rows, self._expect
         codes = (
             [recode(old.codes(key), old.coders[key], coder) for key, coder in enumerate(coders)]
             if len(old)
             else []
         )
         self._coders, self._layout = coders, Layout.of([coder.bits for coder in coders])
-        self._table = Table(self._layout.words, self.ops)
+        self._expect = max(expect, len(old))
+        self._table = self._empty()
         if len(old):
             _, states = old.columns([], range(len(self.ops)))
             slots = [slot for part in states for slot in part]
             self.add(coders, [Codes(column) for column in codes], slots, len(old))
+
+    def _empty(self) -> Table:
+        return Table(self._layout.words, self.ops, self._expect)

@@ -13,8 +13,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import move, unpack
-from headrace.kernel.table import Table
+from headrace.kernel.matrix import unpack
 
 BATCH_ROWS = 1 << 15
 """Rows that are laid out as a matrix at a time: so many fit into the cache."""
@@ -53,21 +52,9 @@ class Rows:
         """Some of the rows."""
         return Rows(self.matrix[mask], self.coders, self.layout, self.ops)
 
-    def reduce(self, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
-        """Groups by some of the keys, with some of the states; and, for each row here, its group's number."""
-        coders = tuple(self.coders[key] for key in keys) if self.coders else ()
-        layout = Layout.of([coder.bits for coder in coders])
-        ops = tuple(self.ops[state] for state in states)
-        table = Table(layout.words, ops, expect=len(self))
-        columns = np.array([place for state in states for place in self._slots(state)], dtype=np.int64)
-        fields = self.layout.moves(keys, layout) if coders else np.empty((0, 5), dtype=np.int64)
-        batch = np.empty((min(BATCH_ROWS, len(self)), table.width), dtype=np.int64)
-        into = np.empty(len(self), dtype=np.int64)
-        for low in range(0, len(self), BATCH_ROWS):
-            piece = batch[: len(self) - low]
-            move(self.matrix, low, fields, layout.words, columns, piece)
-            table.add(piece, into[low : low + len(piece)])
-        return Rows(table.rows, coders, layout, ops), into
+    def slots(self, states: Sequence[int]) -> Words:
+        """Which columns of the matrix hold some states."""
+        return np.array([place for state in states for place in self._slots(state)], dtype=np.int64)
 
     def _slots(self, state: int) -> range:
         first = self.layout.words + sum(map(slot_count, self.ops[:state]))

@@ -18,6 +18,7 @@ from headrace.kernel.combine import combine
 _BLOCK = 64
 _LEAST_CAPACITY = 1 << 10
 _LINE_BYTES = 64
+_PAGE_BYTES = 4096
 
 
 class Table:
@@ -50,8 +51,8 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        """Memory that the table has touched."""
-        return int(self._index.nbytes + self._count * self.width * 8)
+        """Memory that the table has touched, at most."""
+        return int(min(self._index.nbytes, self._count * _PAGE_BYTES) + self._count * self.width * 8)
 
     def add(self, batch: Words, into: Words | None = None) -> Words:
         """Combine rows into the table; gives, for each of them, the number of the row that it went into."""

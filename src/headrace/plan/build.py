@@ -1,8 +1,4 @@
-"""A workload to a plan: one pass over the records for each filter and kind of slices, and below it a tree.
-
-This planner knows no sizes: a pass keeps one phantom with all keys of its queries, and each query comes from the
-node with the fewest keys that has all of its own.
-"""
+"""A workload to a plan: what each query needs, the search for a tree, and how the tree's rows are dealt."""
 
 from __future__ import annotations
 
@@ -15,12 +11,18 @@ import pyarrow as pa
 from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
+from headrace.plan.search import Tree, search
+from headrace.plan.shapes import Shape, Shapes
+from headrace.plan.sizes import Sizes
 from headrace.query import Aggregate, Expression, Query, Window
 
 Facts = Mapping[Expression, Fact]
 """What is known of every expression over the stream; its type comes from Spark."""
+
+DEFAULT_COSTS = Costs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +40,38 @@ class Member:
         return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
 
-def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
+def make_plan(
+    queries: Iterable[Query],
+    facts: Facts,
+    sizes: Sizes | None = None,
+    cores: int = 1,
+    costs: Costs = DEFAULT_COSTS,
+) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
-    `span_us` is how long the records go on, where that is known, and `cores` how many tasks can run at a time.
+    `sizes` tells how many rows nodes will have, and `cores` is how many tasks can run at a time.
     """
-    branches: dict[Expression | None, list[Member]] = {}
-    beside = []
+    sizes = sizes if sizes is not None else Sizes([], 0, None)
+    members, beside = [], []
     for query in queries:
         if not query.shareable:
             beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
             continue
         try:
-            member = _member(query, facts)
+            members.append(_member(query, facts))
         except NoState as reason:
             beside.append((query.name, str(reason)))
-            continue
-        branches.setdefault(query.where, []).append(member)
-    nodes: list[Node] = []
-    parents: list[int | None] = []
-    answers: list[Answer] = []
-    deals: list[Deal | None] = []
-    for where, sharing in branches.items():
-        for slices, members in _by_slices(sharing):
-            for tree in _trees(members):
-                deal = _deal(slices, tree, span_us, cores)
-                _grow_tree(where, slices, tree, deal, nodes, parents, answers)
-                deals += [deal, *[None] * (len(nodes) - len(deals) - 1)]
-    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), tuple(beside))
+    times = {member.query.window.time for member in members if member.query.window is not None}
+    shapes = Shapes(untimed=[time for time in times if facts[time].nullable])
+    wanted: dict[Shape, list[Member]] = {}
+    for member in members:
+        wanted.setdefault(_shape(member, shapes), []).append(member)
+    states = {
+        shape: frozenset(state for member in sharing for recipe in member.recipes for state in recipe.states)
+        for shape, sharing in wanted.items()
+    }
+    tree = search(states, shapes, sizes, costs)
+    return _plan(tree, wanted, shapes, sizes.span_us, cores, tuple(beside))
 
 
 def needed_expressions(query: Query) -> tuple[Expression, ...]:
@@ -78,47 +84,29 @@ def needed_expressions(query: Query) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
 
 
-def _trees(members: Sequence[Member]) -> list[list[Member]]:
-    """Queries for one root each: a bag with values that no query groups by would make every other node larger."""
-    plain = frozenset(key for member in members for key in member.keys)
-    trees: dict[frozenset[Expression], list[Member]] = {}
-    for member in members:
-        trees.setdefault(member.node_keys - plain, []).append(member)
-    return list(trees.values())
-
-
-def _by_slices(members: Sequence[Member]) -> list[tuple[Slices | None, list[Member]]]:
-    """Queries whose windows are made of the same slices: the finest of several that have each other's edges."""
-    found: list[tuple[Slices | None, list[Member]]] = []
-    for member in sorted(members, key=lambda member: _finest_first(_slices(member.query.window))):
-        own = _slices(member.query.window)
-        for slices, sharing in found:
-            if own == slices or (
-                own and slices and own.time == slices.time and slices.has_edges_of(own.size_us, own.offset_us)
-            ):
-                sharing.append(member)
-                break
-        else:
-            found.append((own, [member]))
-    return found
-
-
-def _finest_first(slices: Slices | None) -> int:
-    return slices.size_us if slices is not None else 0
+def _shape(member: Member, shapes: Shapes) -> Shape:
+    window = member.query.window
+    return shapes.shape(
+        [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)],
+        member.query.where,
+        _slices(window),
+        overlap=window is not None and not window.tumbling,
+    )
 
 
 _EPOCHS_PER_CORE = 2
 """With so many epochs for each core, dealing by epoch alone keeps all of them busy."""
 
 
-def _deal(slices: Slices | None, members: Sequence[Member], span_us: int | None, cores: int) -> Deal:
+def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None, cores: int) -> Deal:
     """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
     windows = [member.query.window for member in members]
     tumbling = {window for window in windows if window is not None and window.tumbling}
     epoch = None
     for window in sorted(tumbling, key=lambda window: window.range_us):
         if span_us is None or span_us // window.range_us >= _EPOCHS_PER_CORE * cores:
-            epoch = Slices(window.time, window.range_us, window.offset_us % window.range_us)
+            own = Slices(window.time, window.range_us, window.offset_us % window.range_us)
+            epoch = own if slices is not None and slices.has_edges_of(own) else epoch
     if epoch is not None and span_us is not None:
         return Deal(epoch)
     votes = [key for member in members for key in member.keys]
@@ -159,30 +147,47 @@ def _slices(window: Window | None) -> Slices | None:
     return Slices(window.time, size_us, window.offset_us % size_us)
 
 
-def _grow_tree(
-    where: Expression | None,
-    slices: Slices | None,
-    members: Sequence[Member],
-    deal: Deal,
-    nodes: list[Node],
-    parents: list[int | None],
-    answers: list[Answer],
-) -> None:
-    named = [key for member in members for key in member.keys]
-    finer = frozenset().union(*(member.node_keys for member in members))
-    every_key = tuple(dict.fromkeys([*named, *sorted(finer, key=str)]))
-    # Windows that cross the epochs of the deal have nodes of their own, which nothing else comes from.
-    groups: dict[tuple[frozenset[Expression], bool], list[Member]] = {(frozenset(every_key), True): []}
-    for member in sorted(members, key=lambda member: -len(member.node_keys)):
-        groups.setdefault((member.node_keys, deal.keeps(member.query.window)), []).append(member)
-    placed: list[int] = []
-    for (keys, kept), group in groups.items():
-        above = [index for index in placed if keys < set(nodes[index].keys)]
-        above += [index for index in placed if not kept and keys == set(nodes[index].keys)]
-        parents.append(min(above, key=lambda index: len(nodes[index].keys)) if above else None)
-        below = [recipe for member in members if member.node_keys <= keys for recipe in member.recipes]
-        states: dict[State, None] = dict.fromkeys(state for recipe in below for state in recipe.states)
-        if kept:
-            placed.append(len(nodes))
-        answers += [Answer(member.query, member.keys, len(nodes), member.recipes) for member in group]
-        nodes.append(Node(tuple(key for key in every_key if key in keys), tuple(states), slices, where))
+def _plan(
+    tree: Tree,
+    wanted: Mapping[Shape, Sequence[Member]],
+    shapes: Shapes,
+    span_us: int | None,
+    cores: int,
+    beside: tuple[tuple[str, str], ...],
+) -> Plan:
+    """The tree as a plan: each node with the states of all that comes from it."""
+    order = list(tree.parents)
+    states: dict[Shape, dict[State, None]] = {shape: {} for shape in order}
+    unmarked = dict.fromkeys(order, False)
+    below: dict[Shape, list[Member]] = {shape: [] for shape in order}
+    for shape in reversed(order):
+        members = wanted.get(shape, ())
+        below[shape] += members
+        states[shape] |= dict.fromkeys(s for member in members for recipe in member.recipes for s in recipe.states)
+        unmarked[shape] |= bool(members) or not shape.marks
+        if (parent := tree.parents[shape]) is not None:
+            states[parent] |= states[shape]
+            below[parent] += below[shape]
+            unmarked[parent] |= unmarked[shape] and shape.filter == parent.filter
+    places = {shape: index for index, shape in enumerate(order)}
+    nodes, deals = [], []
+    for shape in order:
+        slices = shapes.slices(shape)
+        nodes.append(
+            Node(
+                shapes.keys(shape),
+                tuple(states[shape]),
+                slices,
+                shapes.filter(shape),
+                shapes.marks(shape),
+                only_marked=not unmarked[shape],
+            )
+        )
+        deals.append(_deal(below[shape], slices, span_us, cores) if tree.parents[shape] is None else None)
+    parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
+    answers = [
+        Answer(member.query, member.keys, places[shape], member.recipes)
+        for shape in order
+        for member in wanted.get(shape, ())
+    ]
+    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside)

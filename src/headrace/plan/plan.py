@@ -12,7 +12,7 @@ from typing import Any
 from headrace.algebra.bag import BagRecipe
 from headrace.algebra.ops import Words
 from headrace.algebra.states import Recipe, State
-from headrace.query import Expression, Query, Window
+from headrace.query import Expression, Query
 from headrace.query.interval import format_interval
 
 AnyRecipe = Recipe | BagRecipe
@@ -34,28 +34,42 @@ class Slices:
         """When slices begin."""
         return numbers * self.size_us + self.offset_us
 
-    def has_edges_of(self, size_us: int, offset_us: int) -> bool:
-        """Whether stretches of time of another size begin and end where slices do."""
-        return size_us % self.size_us == 0 and (offset_us - self.offset_us) % self.size_us == 0
+    def has_edges_of(self, other: Slices) -> bool:
+        """Whether other slices begin and end where these do."""
+        return (
+            self.time == other.time
+            and other.size_us % self.size_us == 0
+            and (other.offset_us - self.offset_us) % self.size_us == 0
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A relation that is maintained: keys, slices, filter and states. Its identity is its content."""
+    """A relation that is maintained: keys, slices, filter and states. Its identity is its content.
+
+    `marks` are conditions whose truth is one more key each: rows for which one is true make a child with that
+    filter. Where `only_marked`, nobody wants the records for which none is true.
+    """
 
     keys: tuple[Expression, ...]
     states: tuple[State, ...]
     slices: Slices | None = None
     filter: Expression | None = None
+    marks: tuple[Expression, ...] = ()
+    only_marked: bool = False
 
     @property
     def key_count(self) -> int:
-        """The key columns of its rows: the slice, where there are slices, and the keys."""
-        return len(self.keys) + (self.slices is not None)
+        """The key columns of its rows: the slice, where there are slices, the keys and the marks."""
+        return len(self.keys) + len(self.marks) + (self.slices is not None)
 
     def place_of(self, key: Expression) -> int:
         """Which key column of its rows a key is."""
         return self.keys.index(key) + (self.slices is not None)
+
+    def place_of_mark(self, condition: Expression) -> int:
+        """Which key column of its rows the truth of a condition is."""
+        return self.marks.index(condition) + len(self.keys) + (self.slices is not None)
 
     @property
     def id(self) -> str:
@@ -73,17 +87,9 @@ class Deal:
     epoch: Slices | None = None
     key: Expression | None = None
 
-    @property
-    def without_key(self) -> Deal:
-        """The same, where all values of the key meet."""
-        return Deal(self.epoch)
-
-    def keeps(self, window: Window | None) -> bool:
-        """Whether no window of a query crosses the edge of an epoch."""
-        if self.epoch is None or window is None:
-            return True
-        own = Slices(window.time, window.range_us, window.offset_us)
-        return window.tumbling and own.has_edges_of(self.epoch.size_us, self.epoch.offset_us)
+    def keeps(self, slices: Slices | None) -> bool:
+        """Whether no slice crosses the edge of an epoch; without slices there is a single one, of all time."""
+        return self.epoch is None or (slices is not None and slices.has_edges_of(self.epoch))
 
     def __str__(self) -> str:
         parts = [format_interval(self.epoch.size_us)] if self.epoch else []
@@ -113,9 +119,10 @@ class Answer:
 class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
 
-    Nodes without a parent are made at the low level, where records are read; the others where all rows of their
-    groups have met. `deals` say how the rows of each root (None for other nodes) are dealt to the high level.
-    Parents stand before their children. `beside` are the queries that plain Spark runs, with the reason.
+    A child has fewer keys than its parent, longer slices, or one of its parent's marks as filter. Nodes without a
+    parent are made where records are read, the others where all rows of their parent's groups have met. `deals`
+    say how the rows of each root (None for other nodes) are dealt to the high level. Parents stand before their
+    children. `beside` are the queries that plain Spark runs, with the reason.
     """
 
     nodes: tuple[Node, ...]
@@ -137,34 +144,54 @@ class Plan:
         """The numbers of the answers that come from a node."""
         return tuple(number for number, answer in enumerate(self.answers) if answer.node == node)
 
+    def above(self, node: int) -> tuple[int, ...]:
+        """The nodes on the way from a node to its root, the nearest first."""
+        parent = self.parents[node]
+        return () if parent is None else (parent, *self.above(parent))
+
+    def root_of(self, node: int) -> int:
+        """The root of the tree that a node is in."""
+        return (node, *self.above(node))[-1]
+
     def deal_of(self, node: int) -> Deal:
         """How the rows that a node is made from were dealt."""
-        while (parent := self.parents[node]) is not None:
-            node = parent
-        deal = self.deals[node]
+        deal = self.deals[self.root_of(node)]
         assert deal is not None, "every root is dealt"
         return deal
 
+    def crosses(self, node: int) -> bool:
+        """Whether a node answers queries of windows that overlap: these need the rows of several slices."""
+        windows = [self.answers[number].query.window for number in self.answers_of(node)]
+        return any(window is not None and not window.tumbling for window in windows)
+
     def whole(self, node: int, deal: Deal) -> bool:
         """Whether all rows of each of a node's groups, and of those of its queries, meet in one bucket."""
-        answers = [self.answers[number] for number in self.answers_of(node)]
-        if not all(deal.keeps(answer.query.window) for answer in answers):
+        if deal.epoch is not None and (self.crosses(node) or not deal.keeps(self.nodes[node].slices)):
             return False
+        answers = [self.answers[number] for number in self.answers_of(node)]
         keys = [self.nodes[node].keys, *(answer.keys for answer in answers if answer.from_bag)]
         return deal.key is None or all(deal.key in own for own in keys)
 
     @property
     def split_nodes(self) -> tuple[int, ...]:
         """The uppermost nodes whose groups are still apart where their root's rows have met."""
-        found: list[int] = []
-        below: set[int | None] = set()
-        for index, parent in enumerate(self.parents):
-            if parent in below:
-                below.add(index)
-            elif not self.whole(index, self.deal_of(index)):
-                found.append(index)
-                below.add(index)
-        return tuple(found)
+        return tuple(node for node in range(len(self.nodes)) if self.split_at(node) == node)
+
+    def split_at(self, node: int) -> int | None:
+        """The uppermost split node on the way from the root to a node."""
+        parent = self.parents[node]
+        above = self.split_at(parent) if parent is not None else None
+        return above if above is not None or self.whole(node, self.deal_of(node)) else node
+
+    def meeting(self, node: int) -> tuple[Deal, int]:
+        """How rows of a node are dealt, and the node that names the bucket where they are not."""
+        split = self.split_at(node)
+        return (self.deal_of(node), self.root_of(node)) if split is None else (Deal(), split)
+
+    def gathers(self, node: int) -> bool:
+        """Whether rows of a node come from several rounds of its parent's: records, or shorter slices."""
+        parent = self.parents[node]
+        return parent is None or self.nodes[parent].slices != self.nodes[node].slices
 
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
@@ -185,6 +212,7 @@ class Plan:
         nodes = [
             {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(parent)}
             | {"filter": node.filter.sql if node.filter else None, "slices": _slices(node.slices)}
+            | {"marks": [mark.sql for mark in node.marks]}
             | {"states": len(node.states), "answers": list(self.names(index))}
             | ({"dealt by": str(self.deals[index])} if parent is None else {})
             for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
@@ -211,9 +239,11 @@ class Plan:
 
     def _line(self, index: int) -> str:
         node, parent = self.nodes[index], self.parents[index]
-        keys = ", ".join(key.sql for key in node.keys) or "no keys"
+        above = self.nodes[parent] if parent is not None else None
+        marks = [f"whether {mark.sql}" for mark in node.marks]
+        keys = ", ".join([*(key.sql for key in node.keys), *marks]) or "no keys"
         slices = f" per {_slices(node.slices)}" if node.slices else ""
-        where = f" where {node.filter.sql}" if node.filter and parent is None else ""
+        where = f" where {node.filter.sql}" if node.filter and (above is None or above.filter is None) else ""
         answers = ", ".join(self.names(index)) or "phantom"
         dealt = f", dealt by {self.deals[index]}" if self.deals[index] else ""
         return f"({keys}){slices}{where}: {answers} [{_level(parent)} level, {len(node.states)} states{dealt}]"

@@ -23,6 +23,7 @@ from headrace.kernel.low import node_inputs
 from headrace.kernel.partial import unpack_columns
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.plan import Answer, Plan
+from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
 from headrace.query.functions import spark_functions
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
@@ -30,7 +31,7 @@ from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
-from headrace.runtime.source import Session, Source, plan_reading
+from headrace.runtime.source import Session, Source, plan_reading, sample
 from headrace.runtime.worker import PIECES, Work, read_kept
 from headrace.sources import Stream
 
@@ -68,8 +69,11 @@ def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -
         analyse(queries, stream, spark)  # says in which query, and where
         raise
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
-    span_us = source.span_us(stream.time) if source is not None else None
-    plan = make_plan(queries.values(), facts, span_us, spark.sparkContext.defaultParallelism)
+    sizes = None
+    if source is not None:
+        blocks = sample(source, types, facts, _session(frame, spark))
+        sizes = Sizes(blocks, source.records, source.span_us(stream.time))
+    plan = make_plan(queries.values(), facts, sizes, spark.sparkContext.defaultParallelism)
     return Prepared(plan, facts, frame, source)
 
 

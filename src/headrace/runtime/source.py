@@ -13,9 +13,11 @@ from headrace.kernel.evaluate import Evaluator, compile_expression
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts, needed_expressions
 from headrace.plan.plan import Plan
+from headrace.plan.sizes import Block
 from headrace.query import Expression
 from headrace.sources import Stream
 from headrace.sources.parquet import Footer, Task, can_read, extent_of, read_footers, read_task
+from headrace.sources.sample import read_sample
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
 
@@ -141,6 +143,33 @@ def plan_reading(
         if by_time is not None:
             return Reading(names, tuple(made), tuple(by_time), time)
     return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
+
+
+def sample(source: Source, expressions: Iterable[Expression], facts: Facts, session: Session) -> list[Block]:
+    """Some records: the values of all expressions that the kernel can compute, block by block."""
+    ways: dict[Expression, Evaluator | str] = {}
+    for expression in expressions:
+        how = source.name_of(expression) or _evaluator(expression, facts, session)
+        if how is not None:
+            ways[expression] = how
+    used = [[how] if isinstance(how, str) else how.names for how in ways.values()]
+    names = tuple(dict.fromkeys(name for part in used for name in part if name in session.columns))
+    if not names or not can_read(source.footers, {name: session.columns[name] for name in names}):
+        return []
+    blocks: list[Block] = []
+    for batch in read_sample(source.footers, names):
+        columns = dict(zip(names, batch.columns, strict=True))
+        block = {expression: _sampled(how, columns) for expression, how in ways.items()}
+        blocks.append({expression: column for expression, column in block.items() if column is not None})
+    return blocks
+
+
+def _sampled(made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array | None:
+    """The values of an expression; None where it raises, which is for the pass to report."""
+    try:
+        return _input("", made, columns)
+    except InputError:
+        return None
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:

@@ -59,14 +59,11 @@ class Work:
     def high(self, batches: Batches, bucket: int, last: bool) -> Batches:
         """The partials of a bucket to answers; what is one already, or is for the last level, passes through."""
         level = HighLevel(self.plan, bucket, self.buckets, last)
-        roots = self.plan.roots
         for batch in batches:
             for row in range(batch.num_rows):
                 node = batch["node"][row].as_py()
-                if node is None or not (last or node in roots):
+                if node is None or not level.add(node, batch["blob"][row].as_buffer()):
                     yield batch.slice(row, 1)
-                else:
-                    level.add(node, batch["blob"][row].as_buffer())
         yield from self._rows(level.finish(), level.measures)
 
     def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:

@@ -1,0 +1,41 @@
+"""What the engine's steps cost, in nanoseconds of one core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Constants of a machine; the defaults were fitted to the kernel on a usual server."""
+
+    record: float = 30.0
+    """To find the group of a record,"""
+    record_key: float = 4.0
+    """to pack one of its keys,"""
+    record_slot: float = 8.0
+    """and to combine one slot of its states."""
+    row: float = 20.0
+    """To find the group of a parent's row,"""
+    row_slot: float = 5.0
+    """and to combine one of its slots."""
+    group: float = 20.0
+    """A group that is new,"""
+    group_slot: float = 6.0
+    """and one slot of it."""
+
+    def from_records(self, records: float, rows: float, slots: int, keys: int) -> float:
+        """A node from records."""
+        each = self.record + self.record_key * keys + self.record_slot * slots
+        return records * each + self._groups(rows, slots)
+
+    def from_rows(self, parent_rows: float, rows: float, slots: int) -> float:
+        """A node from another's rows."""
+        return parent_rows * (self.row + self.row_slot * slots) + self._groups(rows, slots)
+
+    def more_slots(self, rows: float, slots: int) -> float:
+        """Slots that a node has only for its children's sake."""
+        return rows * slots * (self.row_slot + self.group_slot)
+
+    def _groups(self, rows: float, slots: int) -> float:
+        return rows * (self.group + self.group_slot * slots)
