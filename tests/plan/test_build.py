@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,6 +12,7 @@ from headrace import Workload
 from headrace.algebra.states import Fact
 from headrace.plan.build import make_plan
 from headrace.plan.plan import Plan
+from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
 FACTS = {
@@ -23,44 +25,116 @@ FACTS = {
         "bytes": pa.int64(),
         "tags": pa.list_(pa.string()),
         "port = 443": pa.bool_(),
+        "port > 0": pa.bool_(),
+        "port < 9": pa.bool_(),
     }.items()
 }
 
 
-def plan_of(**queries: str) -> Plan:
-    return make_plan(Workload(queries).values(), FACTS)
+def plan_of(sizes: Sizes | None = None, /, **queries: str) -> Plan:
+    return make_plan(Workload(queries).values(), FACTS, sizes)
 
 
-def test_queries_of_one_window_share_a_phantom() -> None:
-    plan = plan_of(
-        by_src="SELECT window.start, src, sum(bytes) FROM t GROUP BY window(ts, '5 minutes'), src",
-        by_dst="SELECT window.start, dst, avg(bytes) FROM t GROUP BY window(ts, '5 minutes'), dst",
-        total="SELECT window.end, count(*) FROM t GROUP BY window(ts, '300 seconds')",
-    )
-    assert plan.explain() == (
+def sizes_of(records: int = 1_000_000, **values: int) -> Sizes:
+    """A sample of an hour in which columns have so many different values, each independent of the others."""
+    random = np.random.default_rng(1)
+    block = {Expression.parse(name): pa.array(random.integers(count, size=10_000)) for name, count in values.items()}
+    block[Expression.parse("port = 443")] = pa.array(random.random(10_000) < 0.1)
+    block[Expression.parse("port > 0")] = block[Expression.parse("port < 9")] = pa.array([True] * 10_000)
+    return Sizes([block], records, 3_600_000_000)
+
+
+WINDOWED = {
+    "by_src": "SELECT window.start, src, sum(bytes) FROM t GROUP BY window(ts, '5 minutes'), src",
+    "by_dst": "SELECT window.start, dst, avg(bytes) FROM t GROUP BY window(ts, '5 minutes'), dst",
+    "total": "SELECT window.end, count(*) FROM t GROUP BY window(ts, '300 seconds')",
+}
+
+
+def test_queries_share_a_phantom_that_is_small() -> None:
+    assert plan_of(sizes_of(src=10, dst=20), **WINDOWED).explain() == (
         "3 queries from 1 passes over the records\n"
-        "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by 5 minutes and src]\n"
+        "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by 5 minutes]\n"
         "  - (src) per 5 minutes: by_src [high level, 3 states]\n"
         "    - (no keys) per 5 minutes: total [high level, 1 states]\n"
-        "  - (dst) per 5 minutes: by_dst [high level, 3 states]"
+        "  - (dst) per 5 minutes: by_dst [high level, 2 states]"
     )
 
 
-def test_filters_and_windows_have_branches_of_their_own() -> None:
+def test_a_phantom_as_large_as_the_stream_is_not_kept() -> None:
+    plan = plan_of(sizes_of(src=100_000, dst=100_000), **WINDOWED)
+    assert {plan.names(root) for root in plan.roots} == {("by_src",), ("by_dst",)}
+    assert all(plan.names(node) for node in range(len(plan.nodes)))
+
+
+def test_longer_windows_come_from_shorter_ones() -> None:
     plan = plan_of(
-        web="SELECT src, count(*) FROM t WHERE port = 443 GROUP BY src",
-        all="SELECT src, count(*) FROM t GROUP BY src",
-        sliding="SELECT src, count(*) FROM t GROUP BY window(ts, '15 minutes', '10 minutes', '2 minutes'), src",
+        sizes_of(src=1000),
+        minute="SELECT src, count(*) FROM t GROUP BY window(ts, '1 minute'), src",
+        hour="SELECT src, count(*) FROM t GROUP BY window(ts, '1 hour'), src",
+        quarter="SELECT src, count(*) FROM t GROUP BY window(ts, '15 minutes'), src",
+        sliding="SELECT src, count(*) FROM t GROUP BY window(ts, '15 minutes', '5 minutes', '2 minutes'), src",
     )
     assert plan.explain() == (
-        "3 queries from 3 passes over the records\n"
-        "- (src) where port = 443: web [low level, 1 states, dealt by src]\n"
-        "- (src): all [low level, 1 states, dealt by src]\n"
-        "- (src) per 5 minutes: sliding [low level, 1 states, dealt by src]"
+        "4 queries from 1 passes over the records\n"
+        "- (src) per 1 minute: minute [low level, 1 states, dealt by 15 minutes]\n"
+        "  - (src) per 15 minutes: quarter [high level, 1 states]\n"
+        "    - (src) per 1 hour: hour [high level, 1 states]\n"
+        "  - (src) per 5 minutes: sliding [high level, 1 states]"
     )
-    slices = plan.nodes[2].slices
-    assert slices is not None
-    assert slices.offset_us == 120_000_000
+    assert {plan.names(node) for node in plan.split_nodes} == {("hour",), ("sliding",)}
+    (offset_us,) = {node.slices.offset_us for node in plan.nodes if node.slices and node.slices.offset_us}
+    assert offset_us == 120_000_000
+
+
+def test_windows_that_do_not_fit_share_shorter_slices() -> None:
+    plan = plan_of(
+        sizes_of(src=10),
+        four="SELECT src, count(*) FROM t GROUP BY window(ts, '4 minutes'), src",
+        six="SELECT src, count(*) FROM t GROUP BY window(ts, '6 minutes'), src",
+    )
+    assert plan.names(0) == ()
+    assert plan.nodes[0].slices is not None
+    assert plan.nodes[0].slices.size_us == 120_000_000
+
+
+FILTERED = {
+    "web": "SELECT src, count(*) FROM t WHERE port = 443 GROUP BY src",
+    "all": "SELECT src, count(*) FROM t GROUP BY src",
+}
+
+
+def test_a_filter_can_be_a_key_of_a_phantom() -> None:
+    plan = plan_of(sizes_of(src=1000, dst=10), **FILTERED)
+    assert plan.explain() == (
+        "2 queries from 1 passes over the records\n"
+        "- (src, whether port = 443): phantom [low level, 1 states, dealt by src]\n"
+        "  - (src) where port = 443: web [high level, 1 states]\n"
+        "  - (src): all [high level, 1 states]"
+    )
+    assert not plan.nodes[0].only_marked
+
+
+def test_records_that_no_query_wants_are_dropped() -> None:
+    plan = plan_of(
+        sizes_of(src=10),
+        one="SELECT src, count(*) FROM t WHERE port > 0 GROUP BY src",
+        other="SELECT src, count(*) FROM t WHERE port < 9 GROUP BY src",
+    )
+    assert plan.nodes[0].marks == (Expression.parse("port > 0"), Expression.parse("port < 9"))
+    assert plan.nodes[0].only_marked
+
+
+def test_time_that_may_be_null_is_no_way_to_all_records() -> None:
+    queries = {
+        "minute": "SELECT src, count(*) FROM t GROUP BY window(ts, '1 minute'), src",
+        "all": "SELECT src, count(*) FROM t GROUP BY src",
+    }
+    assert len(plan_of(sizes_of(src=10), **queries).roots) == 2
+    timed = {**FACTS, Expression.parse("ts"): Fact(pa.timestamp("us", "UTC"), nullable=False)}
+    plan = make_plan(Workload(queries).values(), timed, sizes_of(src=10))
+    assert len(plan.roots) == 1
+    assert plan.split_nodes == (1,)
 
 
 def test_the_same_query_under_two_names_is_one_node() -> None:
@@ -95,6 +169,7 @@ def test_what_plain_spark_runs_beside_the_plan(text: str, reason: str) -> None:
 
 def test_bags_come_from_finer_nodes() -> None:
     plan = plan_of(
+        sizes_of(src=100, dst=100, bytes=1_000_000),
         pairs="SELECT src, count(DISTINCT dst) FROM t GROUP BY src",
         by_dst="SELECT dst, sum(bytes) FROM t GROUP BY dst",
         sizes="SELECT src, median(bytes), count(*) FROM t GROUP BY src",
@@ -105,12 +180,13 @@ def test_bags_come_from_finer_nodes() -> None:
         "  - (dst): by_dst [high level, 2 states]\n"
         "- (src, bytes): sizes [low level, 1 states, dealt by src]"
     )
-    assert plan.split_nodes == (1,)
+    assert plan.split_nodes == (2,)
     assert "<summary>(src, dst): pairs" in plan._repr_html_()
 
 
 def test_what_lies_below_a_split_node_is_not_split_again() -> None:
     plan = plan_of(
+        sizes_of(src=10, dst=10, port=10),
         top="SELECT src, port, count(DISTINCT dst) FROM t GROUP BY src, port",
         dsts="SELECT dst, count(*) FROM t GROUP BY dst",
         dsts_again="SELECT dst, max(port) FROM t GROUP BY dst",
