@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -118,7 +118,7 @@ def read_task(task: Task, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBat
     """The records of a task, batch by batch, each with the time that no later batch goes below, where known."""
     to_come = _least_to_come(task)
     for index, group in enumerate(task.groups):
-        batches = _read_group(group, columns, task)
+        batches = _read_own(group, columns, task)
         held = next(batches, None)
         while held is not None:
             following = next(batches, None)
@@ -139,17 +139,28 @@ def _least_to_come(task: Task) -> list[int | None]:
     return found[::-1]
 
 
-def _read_group(group: RowGroup, columns: Sequence[str], task: Task) -> Iterator[pa.RecordBatch]:
-    """The records of a row group; text comes dictionary-encoded, as it lies in the file."""
-    wanted = list(dict.fromkeys([*columns, *([task.time] if task.time else [])]))
+def _read_own(group: RowGroup, columns: Sequence[str], task: Task) -> Iterator[pa.RecordBatch]:
+    """The records of a row group that are the task's."""
+    for batch in read_group(group, [*columns, *([task.time] if task.time else [])]):
+        own = _own_records(batch, group, task)
+        if own.num_rows:
+            yield own.select(list(columns))
+
+
+def read_group(
+    group: RowGroup, columns: Sequence[str], batch_rows: int = _BATCH_ROWS, buffer_bytes: int = 0
+) -> Generator[pa.RecordBatch]:
+    """The records of a row group; text comes dictionary-encoded, as it lies in the file.
+
+    Whoever stops early saves the decoding of what follows and, with a buffer (0: none), the reading too.
+    """
+    wanted = list(dict.fromkeys(columns))
     try:
         with pq.ParquetFile(group.path) as probe:
-            text = [f.name for f in probe.schema_arrow if f.name in columns and pa.types.is_string(f.type)]
-        with pq.ParquetFile(group.path, read_dictionary=text) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, [group.number], wanted, use_threads=False):
-                own = _own_records(batch, group, task)
-                if own.num_rows:
-                    yield own.select(list(columns))
+            text = [f.name for f in probe.schema_arrow if f.name in wanted and pa.types.is_string(f.type)]
+        with pq.ParquetFile(group.path, read_dictionary=text, buffer_size=buffer_bytes) as file:
+            for batch in file.iter_batches(batch_rows, [group.number], wanted, use_threads=False):
+                yield batch.select(wanted)
     except (pa.ArrowException, OSError) as error:
         raise StreamError(f"'{group.path}' cannot be read as Parquet: {error}") from error
 

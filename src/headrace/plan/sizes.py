@@ -1,0 +1,156 @@
+"""How many rows a node will have, from a sample of the records; growth.py says how that is estimated."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.algebra.words import fits_word, to_words
+from headrace.plan.growth import Growth, Hashes, Sampled, count_groups
+from headrace.plan.plan import Slices
+from headrace.query import Expression
+
+Block = Mapping[Expression, pa.Array]
+Term = tuple[Expression, bool]
+"""What groups are told apart by: an expression's value or, where the second is True, its truth alone."""
+
+_UNKNOWN_RECORDS = 10_000_000
+_UNKNOWN_SLICES = 1000
+_UNKNOWN_SHARE = 1 / 3
+_UNKNOWN_REPEATS = 100
+"""A key that cannot be computed is taken to have a new value every so many records."""
+_LEAST_CHOSEN = 8
+"""Fewer records than this show no growth."""
+
+
+class Sizes:
+    """Estimates for nodes, from blocks of neighbouring records that have a column for each known expression.
+
+    `records` and `span_us` are those of the whole stream, where known (not 0, not None). A span that leaves out
+    time without records, such as nights, makes better estimates for slices. All are deterministic, and remembered.
+    """
+
+    def __init__(self, blocks: Sequence[Block], records: int, span_us: int | None) -> None:
+        self._blocks = [block for block in blocks if any(map(len, block.values()))]
+        self._known = set.intersection(*map(set, self._blocks)) if self._blocks else set()
+        self._records = records or _UNKNOWN_RECORDS
+        self._span_us = span_us
+        self._hashes: dict[Term, list[Hashes]] = {}
+        self._chosen: dict[Expression, list[npt.NDArray[np.int64]]] = {}
+        self._sampled: dict[tuple[frozenset[Term], Expression | None], Sampled] = {}
+        self._groups: dict[tuple[frozenset[Term], Expression | None, int | None], float] = {}
+
+    def records(self, condition: Expression | None) -> float:
+        """How many records a condition is true for."""
+        if condition is None:
+            return float(self._records)
+        if condition not in self._known:
+            return self._records * _UNKNOWN_SHARE
+        chosen = sum(map(len, self._choose(condition)))
+        # What the sample has not seen may still exist.
+        return self._records * max(chosen, 0.5) / sum(len(block[condition]) for block in self._blocks)
+
+    def groups(
+        self,
+        keys: Collection[Expression],
+        marks: Collection[Expression],
+        condition: Expression | None,
+        slices: Slices | None,
+    ) -> float:
+        """How many rows a node has: combinations of keys, and of the truth of marks, in each of its slices.
+
+        Only records that the condition is true for count.
+        """
+        terms = frozenset([*((key, False) for key in keys), *((mark, True) for mark in marks)])
+        place = terms, condition, slices.size_us if slices else None
+        if place not in self._groups:
+            count = self._slices(slices)
+            self._groups[place] = count * self._in_slice(terms, condition, self.records(condition) / count)
+        return self._groups[place]
+
+    def _slices(self, slices: Slices | None) -> float:
+        if slices is None:
+            return 1.0
+        return float(_UNKNOWN_SLICES) if self._span_us is None else max(1.0, self._span_us / slices.size_us)
+
+    def _in_slice(self, terms: frozenset[Term], condition: Expression | None, records: float) -> float:
+        """The groups of so many records that the condition is true for."""
+        known = frozenset(term for term in terms if term[0] in self._known)
+        # Sets have no order, and products of floating numbers do.
+        apart = math.prod(sorted(self._sample(frozenset({term}), condition).at(records) for term in known))
+        together = self._sample(known, condition).at(records) if len(known) > 1 else apart
+        guessed = math.prod(2.0 if is_mark else records / _UNKNOWN_REPEATS + 1 for _, is_mark in terms - known)
+        return min(min(apart, together) * guessed, records)
+
+    def _sample(self, terms: frozenset[Term], condition: Expression | None) -> Sampled:
+        place = terms, condition
+        if place not in self._sampled:
+            columns = zip(*map(self._hash, terms), strict=True)
+            hashes: list[Hashes] = [functools.reduce(np.add, parts) for parts in columns]
+            if condition in self._known:
+                chosen = zip(hashes, self._choose(condition), strict=True)
+                # Too few to learn from: then as if the condition had nothing to do with the keys.
+                hashes = [own[rows] for own, rows in chosen if len(rows) >= _LEAST_CHOSEN] or hashes
+            counts, pool = count_groups(np.concatenate(hashes), np.cumsum([len(own) for own in hashes]))
+            growths = [Growth.of(len(own), found.tolist()) for own, found in zip(hashes, counts, strict=True)]
+            self._sampled[place] = Sampled(tuple(growths), pool, self.records(condition))
+        return self._sampled[place]
+
+    def _choose(self, condition: Expression) -> list[npt.NDArray[np.int64]]:
+        if condition not in self._chosen:
+            self._chosen[condition] = [np.flatnonzero(_truth(block[condition])) for block in self._blocks]
+        return self._chosen[condition]
+
+    def _hash(self, term: Term) -> list[Hashes]:
+        if term not in self._hashes:
+            expression, is_mark = term
+            columns = [block[expression] for block in self._blocks]
+            if is_mark:
+                columns = [pa.array(_truth(column)) for column in columns]
+            # Files may name the zone of a time differently.
+            whole = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
+            seed = hashlib.blake2b(f"{is_mark} {expression.canonical}".encode(), digest_size=8).digest()
+            ends = np.cumsum([len(column) for column in columns])
+            self._hashes[term] = np.split(hash_column(whole, int.from_bytes(seed)), ends[:-1])
+        return self._hashes[term]
+
+
+def _truth(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.fill_null(False), dtype=np.bool_)
+
+
+def hash_column(column: pa.Array, seed: int) -> Hashes:
+    """A 64-bit hash of each value, equal where Spark's GROUP BY takes values of the column for equal.
+
+    It is good for sums: that of the hashes of several columns is a hash of their values together.
+    """
+    null = _mix(np.zeros(1, dtype=np.uint64), ~seed)
+    if pa.types.is_dictionary(column.type):
+        # A dictionary may have a value twice, and null as a value.
+        values = np.append(hash_column(column.dictionary, seed), null)
+        places = column.indices.cast(pa.int64()).fill_null(len(values) - 1)
+        return np.take(values, np.asarray(places))
+    words, valid = to_words(column if fits_word(column.type) else _codes(column))
+    hashes = _mix(words.view(np.uint64), seed)
+    return hashes if valid is None else np.where(valid, hashes, null)
+
+
+def _codes(column: pa.Array) -> pa.Array:
+    if pa.types.is_nested(column.type):  # Arrow has no codes for these
+        column = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
+    return column.dictionary_encode().indices.cast(pa.int64())
+
+
+def _mix(words: Hashes, seed: int) -> Hashes:
+    """The last steps of splitmix64."""
+    h = words + np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(31)
+    return h
