@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
 from headrace.algebra.states import MOST_RECORDS, Fact
 from headrace.kernel.evaluate import Evaluator, compile_expression
@@ -15,7 +16,8 @@ from headrace.plan.build import Facts, needed_expressions
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.sources import Stream
-from headrace.sources.parquet import Footer, Task, can_read, extent_of, read_footers, read_task
+from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of, read_footers, read_task
+from headrace.sources.skip import may_match
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
 
@@ -33,8 +35,9 @@ class Source:
         if not isinstance(stream.data, str):
             return None
         names = {name.lower(): name for name in stream.column_names}
-        used = [names[e.column.lower()] for e in expressions if e.column and e.column.lower() in names]
-        footers = read_footers(stream.data, sorted({*used, names[stream.time.lower()]}))
+        used = {column.name.lower() for e in expressions for column in e.tree.find_all(exp.Column)}
+        told = {names[name] for name in (*used, stream.time.lower()) if name in names}
+        footers = read_footers(stream.data, sorted(told))
         return Source(names, tuple(footers))
 
     @property
@@ -131,7 +134,9 @@ def plan_reading(
         return None
     if not can_read(source.footers, {name: session.columns[name] for name in names}):
         return None
-    groups = [group for footer in source.footers for group in footer.groups]
+    ways = {expression: how for expression, (_, how) in zip(inputs, made, strict=True)}
+    wheres = {plan.nodes[root].filter for root in plan.roots}
+    groups = _wanted(source, [ways[where] if where is not None else None for where in wheres])
     epochs = [epoch for root in plan.roots if (epoch := plan.deal_of(root).epoch) is not None]
     times = Counter(epoch.time for epoch in epochs if source.name_of(epoch.time) is not None)
     if times:
@@ -141,6 +146,14 @@ def plan_reading(
         if by_time is not None:
             return Reading(names, tuple(made), tuple(by_time), time)
     return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
+
+
+def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[RowGroup]:
+    """The row groups that may have a record for one of the filters; a column, or no filter, may match anywhere."""
+    conditions = [condition for condition in filters if isinstance(condition, Evaluator)]
+    every = len(conditions) < len(filters)
+    groups = [group for footer in source.footers for group in footer.groups]
+    return [g for g in groups if every or any(may_match(condition, g.extents) for condition in conditions)]
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:
