@@ -1,4 +1,4 @@
-"""At the source, against plain Spark: row groups that no query wants are not read."""
+"""At the source, against plain Spark: row groups that no query wants are not read, and a single one is shared."""
 
 from __future__ import annotations
 
@@ -72,3 +72,24 @@ def test_answers_where_nothing_is_read(spark: SparkSession, stream: Stream) -> N
         "window": "SELECT window, avg(x) FROM t WHERE ts > '2024-03-05' GROUP BY window(ts, '5 minutes')",
     }
     assert check(spark, stream, texts) == 0
+
+
+def test_several_tasks_share_a_row_group(spark: SparkSession, tmp_path: Path) -> None:
+    rows = 20_000
+    table = pa.table(
+        {
+            "ts": pa.array(range(rows), pa.timestamp("us", "UTC")),
+            "name": [(None, "a", "b", f"n{n}")[n % 4] for n in range(rows)],
+            "x": [None if n % 7 == 0 else n for n in range(rows)],
+            "f": [None if n % 5 == 0 else n / 4 for n in range(rows)],
+            "p": [(None, True, False)[n % 3] for n in range(rows)],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    stream = Stream.parquet(str(tmp_path), name="t", time="ts")
+    texts = {
+        "by": "SELECT name, p, count(*), sum(x), max(f) FROM t GROUP BY name, p",
+        "all": "SELECT count(DISTINCT name), min(f), sum(x) FILTER (WHERE p), max(ts) FROM t",
+        "some": "SELECT p, avg(x + 1) FROM t WHERE upper(name) <> 'A' GROUP BY p",
+    }
+    assert check(spark, stream, texts) == rows
