@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.sources.parquet import Extent, RowGroup, Task
+from headrace.sources.parquet import Extent, RowGroup, Task, read_footers, read_task
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
 MINUTE = 60_000_000
@@ -84,3 +89,45 @@ def test_row_groups_in_order_where_time_is_not_known() -> None:
     dealt = deal_row_groups(in_order(5, 10), 2)
     assert [[g.number for g in task.groups] for task in dealt] == [[0, 1], [2, 3, 4]]
     assert len(deal_row_groups(in_order(2, 10), 8)) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "tasks", "expected"),
+    [
+        (
+            [40_000],
+            4,
+            [([0], (0, 10_000)), ([0], (10_000, 20_000)), ([0], (20_000, 30_000)), ([0], (30_000, 40_000))],
+        ),
+        ([20_000], 8, [([0], (0, 10_000)), ([0], (10_000, 20_000))]),
+        ([30_000, 15_000], 3, [([0], (0, 15_000)), ([0], (15_000, 30_000)), ([1], (0, 15_000))]),
+        ([20_000, 30_000], 3, [([0], (0, 16_666)), ([0, 1], (16_666, 33_333)), ([1], (13_333, 30_000))]),
+        ([30_000, 15_000], 2, [([0], None), ([1], None)]),
+        ([8191], 8, [([0], None)]),
+    ],
+)
+def test_a_few_large_row_groups_in_parts(
+    rows: list[int], tasks: int, expected: list[tuple[list[int], tuple[int, int] | None]]
+) -> None:
+    dealt = deal_row_groups([group(number, 0, 9, count) for number, count in enumerate(rows)], tasks)
+    assert [([g.number for g in task.groups], task.places) for task in dealt] == expected
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(0, 40_000), min_size=1, max_size=4), st.integers(1, 8), st.sampled_from([7_000, 10**6])
+)
+def test_every_record_is_read_once(rows: list[int], tasks: int, batch_rows: int) -> None:
+    table = pa.table({"x": range(sum(rows))}).add_column(
+        0, "name", [pa.array([f"n{n % 5}" for n in range(sum(rows))])]
+    )
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headrace.sources.parquet._BATCH_ROWS", batch_rows)
+        for number, count in enumerate(rows):
+            pq.write_table(table.slice(sum(rows[:number]), count), f"{folder}/{number}.parquet")
+        groups = [g for footer in read_footers(folder) for g in footer.groups]
+        dealt = deal_row_groups(groups, tasks)
+        batches = [batch for task in dealt for batch, _ in read_task(task, ["x", "name"])]
+    assert [x for batch in batches for x in batch["x"].to_pylist()] == list(range(sum(rows)))
+    assert all(batch["name"][0].as_py() == f"n{batch['x'][0].as_py() % 5}" for batch in batches)
+    assert len(dealt) >= min(tasks, sum(rows) // 10_000)

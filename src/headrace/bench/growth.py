@@ -50,9 +50,7 @@ def measure_growth(
         tuple(RowGrowth(n, median(seconds[key := f"{n:,} records"]), workers[key]) for n in by_rows),
         tuple(QueryGrowth(n, median(seconds[f"{n} queries"])) for n in by_queries),
     )
-    warned = dict.fromkeys(text for contestant in contestants.values() for text in contestant.warned)
-    notes = tuple(f"headrace: {text}" for text in warned)
-    return Report(topic.name, base.rows, queries, cores, growth=growth, notes=notes)
+    return Report(topic.name, base.rows, queries, cores, growth=growth)
 
 
 def write_first(data: Data, rows: int, file: Path) -> Data:

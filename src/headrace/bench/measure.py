@@ -34,14 +34,11 @@ def measure(
                 tell(f"round {number} of {rounds}: {contestant.label}")
                 for timing in contestant.measure():
                     timings.setdefault((contestant.engine, timing.variant), []).append(timing)
-        notes = tuple(
-            f"headrace: {text}" for one in contestants if isinstance(one, InHeadrace) for text in one.warned
-        )
     runs = tuple(
         Run(engine, variant, median(t.seconds for t in found), rows_out, max(t.peak_mb for t in found))
         for (engine, variant), found in timings.items()
     )
-    return Report(workload, task.data.rows, len(task.questions), task.cores, runs, notes=notes)
+    return Report(workload, task.data.rows, len(task.questions), task.cores, runs)
 
 
 def _warm_up(task: Task, contestants: Sequence[Contestant], tell: Tell) -> int:

@@ -48,7 +48,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Report:
-    """All figures of one benchmark; `notes` is what has to be said about them."""
+    """All figures of one benchmark."""
 
     workload: str
     rows: int
@@ -56,7 +56,6 @@ class Report:
     cores: int
     runs: tuple[Run, ...] = ()
     growth: Growth | None = None
-    notes: tuple[str, ...] = ()
     profile: str = ""
 
     @property
@@ -91,8 +90,6 @@ class Report:
             plain["growth"] = asdict(self.growth)
         if self.profile:
             plain["profile"] = self.profile
-        if self.notes:
-            plain["notes"] = list(self.notes)
         return plain
 
 

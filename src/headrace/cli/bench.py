@@ -194,8 +194,6 @@ def _print(report: Report) -> None:
         _print_growth(report.growth, report.title)
     else:
         _print_runs(report, report.title)
-    for note in report.notes:
-        err.print(f"note: {note}", markup=False)
 
 
 def _print_runs(report: Report, title: str) -> None:

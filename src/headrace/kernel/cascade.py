@@ -136,8 +136,7 @@ def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> C
 
 def _chosen(parent: Node, child: Node, rows: Rows) -> Words | None:
     """The numbers of the rows for which the child's filter, or one of its marks, is true; None says all."""
-    any_of = child.marks if child.only_marked else (child.filter,) if child.filter != parent.filter else ()
-    if not any_of or len(rows) == 0 or (child.only_marked and parent.only_marked and child.marks == parent.marks):
+    if child.any_of == parent.any_of or not child.any_of or len(rows) == 0:
         return None
-    keep = [rows.codes(parent.place_of_mark(condition)) != 0 for condition in any_of if condition is not None]
+    keep = [rows.codes(parent.place_of_mark(condition)) != 0 for condition in child.any_of]
     return np.flatnonzero(np.logical_or.reduce(keep))

@@ -87,10 +87,9 @@ class Records:
     def chosen(self, node: Node) -> Words | None:
         """The records that a node is about (its filter is true, and they have a time); None says all."""
         time = node.slices.time if node.slices is not None else None
-        any_of = node.marks if node.only_marked else (node.filter,) if node.filter is not None else ()
-        if (any_of, time) not in self._chosen:
-            self._chosen[any_of, time] = self._choose(any_of, time)
-        return self._chosen[any_of, time]
+        if (node.any_of, time) not in self._chosen:
+            self._chosen[node.any_of, time] = self._choose(node.any_of, time)
+        return self._chosen[node.any_of, time]
 
     def _choose(self, any_of: tuple[Expression, ...], time: Expression | None) -> Words | None:
         keep = np.logical_or.reduce([self._truth(condition) for condition in any_of]) if any_of else None

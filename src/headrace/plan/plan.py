@@ -59,6 +59,11 @@ class Node:
     only_marked: bool = False
 
     @property
+    def any_of(self) -> tuple[Expression, ...]:
+        """Conditions one of which is true for every record that the node is about; none says all records."""
+        return self.marks if self.only_marked else (self.filter,) if self.filter is not None else ()
+
+    @property
     def key_count(self) -> int:
         """The key columns of its rows: the slice, where there are slices, the keys and the marks."""
         return len(self.keys) + len(self.marks) + (self.slices is not None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
 from headrace.algebra.states import MOST_RECORDS, Fact
 from headrace.kernel.evaluate import Evaluator, compile_expression
@@ -16,8 +17,9 @@ from headrace.plan.plan import Plan
 from headrace.plan.sizes import Block
 from headrace.query import Expression
 from headrace.sources import Stream
-from headrace.sources.parquet import Footer, Task, can_read, extent_of, read_footers, read_task
+from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of, read_footers, read_task
 from headrace.sources.sample import read_sample
+from headrace.sources.skip import may_match
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
 
@@ -35,8 +37,9 @@ class Source:
         if not isinstance(stream.data, str):
             return None
         names = {name.lower(): name for name in stream.column_names}
-        used = [names[e.column.lower()] for e in expressions if e.column and e.column.lower() in names]
-        footers = read_footers(stream.data, sorted({*used, names[stream.time.lower()]}))
+        used = {column.name.lower() for e in expressions for column in e.tree.find_all(exp.Column)}
+        told = {names[name] for name in (*used, stream.time.lower()) if name in names}
+        footers = read_footers(stream.data, sorted(told))
         return Source(names, tuple(footers))
 
     @property
@@ -133,12 +136,14 @@ def plan_reading(
         return None
     if not can_read(source.footers, {name: session.columns[name] for name in names}):
         return None
-    groups = [group for footer in source.footers for group in footer.groups]
-    epochs = [epoch for root in plan.roots if (epoch := plan.deal_of(root).epoch) is not None]
-    times = Counter(epoch.time for epoch in epochs if source.name_of(epoch.time) is not None)
+    ways = {expression: how for expression, (_, how) in zip(inputs, made, strict=True)}
+    wheres = dict.fromkeys(where for root in plan.roots for where in plan.nodes[root].any_of or (None,))
+    groups = _wanted(source, [ways[where] if where is not None else None for where in wheres])
+    slices = [node.slices for node in plan.nodes if node.slices is not None]
+    times = Counter(each.time for each in slices if source.name_of(each.time) is not None)
     if times:
         (time, _), *_ = times.most_common(1)
-        grids = [Grid(epoch.size_us, epoch.offset_us) for epoch in epochs if epoch.time == time]
+        grids = [Grid(each.size_us, each.offset_us) for each in slices if each.time == time]
         by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
             return Reading(names, tuple(made), tuple(by_time), time)
@@ -170,6 +175,14 @@ def _sampled(made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array
         return _input("", made, columns)
     except InputError:
         return None
+
+
+def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[RowGroup]:
+    """The row groups that may have a record for one of the filters; a column, or no filter, may match anywhere."""
+    conditions = [condition for condition in filters if isinstance(condition, Evaluator)]
+    every = len(conditions) < len(filters)
+    groups = [group for footer in source.footers for group in footer.groups]
+    return [g for g in groups if every or any(may_match(condition, g.extents) for condition in conditions)]
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:

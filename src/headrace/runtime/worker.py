@@ -21,10 +21,8 @@ from headrace.query import Expression
 from headrace.runtime.profile import pack_measures
 
 PIECES = "bucket int, node int, answer int, rows bigint, place string, blob binary, measures string"
-_SCHEMA = pa.schema(
-    {"bucket": pa.int32(), "node": pa.int32(), "answer": pa.int32(), "rows": pa.int64()}
-    | {"place": pa.string(), "blob": pa.binary(), "measures": pa.string()}
-)
+_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
 
 Batches = Iterator[pa.RecordBatch]
 

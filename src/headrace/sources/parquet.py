@@ -47,13 +47,14 @@ class Task:
     """Row groups for one task, in the order of time where that is known.
 
     With a `time` column, the task is about the records of [start, end) only: others of these row groups are some
-    other task's.
+    other task's. With `places` it is about those from one place to before another, counted through its row groups.
     """
 
     groups: tuple[RowGroup, ...]
     time: str | None = None
     start_us: int | None = None
     end_us: int | None = None
+    places: tuple[int, int] | None = None
 
 
 def read_footers(path: str, columns: Sequence[str] = ()) -> list[Footer]:
@@ -117,8 +118,10 @@ def extent_of(footers: Sequence[Footer], column: str) -> Extent | None:
 def read_task(task: Task, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int | None]]:
     """The records of a task, batch by batch, each with the time that no later batch goes below, where known."""
     to_come = _least_to_come(task)
+    before = 0
     for index, group in enumerate(task.groups):
-        batches = _read_own(group, columns, task)
+        batches = _read_own(group, columns, task, before)
+        before += group.rows
         held = next(batches, None)
         while held is not None:
             following = next(batches, None)
@@ -139,12 +142,15 @@ def _least_to_come(task: Task) -> list[int | None]:
     return found[::-1]
 
 
-def _read_own(group: RowGroup, columns: Sequence[str], task: Task) -> Iterator[pa.RecordBatch]:
-    """The records of a row group that are the task's."""
+def _read_own(group: RowGroup, columns: Sequence[str], task: Task, place: int) -> Iterator[pa.RecordBatch]:
+    """The records of a row group that are the task's; the first of all is at a place among those of its groups."""
     for batch in read_group(group, [*columns, *([task.time] if task.time else [])]):
-        own = _own_records(batch, group, task)
+        own = _own_records(_cut(batch, place, task.places), group, task)
         if own.num_rows:
             yield own.select(list(columns))
+        place += batch.num_rows
+        if task.places is not None and place >= task.places[1]:
+            break
 
 
 def read_group(
@@ -163,6 +169,14 @@ def read_group(
                 yield batch.select(wanted)
     except (pa.ArrowException, OSError) as error:
         raise StreamError(f"'{group.path}' cannot be read as Parquet: {error}") from error
+
+
+def _cut(batch: pa.RecordBatch, place: int, places: tuple[int, int] | None) -> pa.RecordBatch:
+    """The records of a batch, whose first is at a place, that are between places."""
+    if places is None:
+        return batch
+    first = max(0, places[0] - place)
+    return batch.slice(first, max(0, places[1] - place - first))
 
 
 def _own_records(batch: pa.RecordBatch, group: RowGroup, task: Task) -> pa.RecordBatch:

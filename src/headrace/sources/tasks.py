@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -13,6 +14,9 @@ _UNEVEN = 0.25
 """An edge may move by this part of a task's share of the records, to lie on an edge of slices."""
 _READ_AGAIN = 0.25
 """Row groups on an edge are read by two tasks; all such may be this part of the records."""
+
+_FEWEST = 1 << 13
+"""A task with fewer records than these is not worth reading a row group once more."""
 
 _POINTS = 1000
 """Times at which records are counted, to find those that cut them evenly."""
@@ -27,8 +31,10 @@ class Grid:
 
 
 def deal_row_groups(groups: Sequence[RowGroup], tasks: int) -> list[Task]:
-    """Row groups for so many tasks, in order, about the same number of rows each."""
+    """Row groups for so many tasks, in order, about the same number of rows each; a few large ones in parts."""
     total = sum(group.rows for group in groups)
+    if len(groups) < (parts := min(tasks, total // _FEWEST)):
+        return [_part(groups, number * total // parts, (number + 1) * total // parts) for number in range(parts)]
     tasks = max(1, min(tasks, len(groups)))
     dealt: list[list[RowGroup]] = [[] for _ in range(tasks)]
     seen = 0
@@ -38,6 +44,14 @@ def deal_row_groups(groups: Sequence[RowGroup], tasks: int) -> list[Task]:
         dealt[task].append(group)
         seen += group.rows
     return [Task(tuple(task)) for task in dealt]
+
+
+def _part(groups: Sequence[RowGroup], start: int, end: int) -> Task:
+    """The task for the records from one place to another, counted through all row groups."""
+    begins = accumulate((group.rows for group in groups), initial=0)
+    own = [(begin, g) for begin, g in zip(begins, groups, strict=False) if begin < end and begin + g.rows > start]
+    before, _ = own[0]
+    return Task(tuple(group for _, group in own), places=(start - before, end - before))
 
 
 def deal_by_time(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Grid]) -> list[Task] | None:
