@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
-from headrace.plan.guard import guarded
+from headrace.plan.guard import Guarded
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
 from headrace.query import Aggregate, Expression, Query, Window
 
@@ -38,19 +38,20 @@ class Member:
         return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
 
-def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
+def make_plan(queries: Iterable[Guarded], facts: Facts, span_us: int | None = None, cores: int = 1) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
     `span_us` is how long the records go on, where that is known, and `cores` how many tasks can run at a time.
     """
     branches: dict[Expression | None, list[Member]] = {}
     beside = []
-    for query in queries:
+    for guarded in queries:
+        query = guarded.query
         if not query.shareable:
             beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
             continue
         try:
-            member = _member(query, facts)
+            member = _member(guarded, facts)
         except NoState as reason:
             beside.append((query.name, str(reason)))
             continue
@@ -68,11 +69,11 @@ def make_plan(queries: Iterable[Query], facts: Facts, span_us: int | None = None
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), tuple(beside))
 
 
-def needed_expressions(query: Query) -> tuple[Expression, ...]:
+def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     """Every expression over the stream whose type the plan has to know."""
-    inner = guarded(query)
-    needed = [*query.keys, *inner.keys, query.where, query.window.time if query.window else None]
-    for aggregate in inner.aggregates:
+    query = guarded.query
+    needed = [*query.keys, *guarded.keys, query.where, query.window.time if query.window else None]
+    for aggregate in guarded.aggregates:
         needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
         needed += [*bag_arguments(aggregate), aggregate.filter]
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
@@ -125,9 +126,10 @@ def _deal(slices: Slices | None, members: Sequence[Member], span_us: int | None,
     return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
 
 
-def _member(query: Query, facts: Facts) -> Member:
+def _member(guarded: Guarded, facts: Facts) -> Member:
     """A query's place among those that have states; raises `NoState`."""
-    for expression in needed_expressions(query):
+    query = guarded.query
+    for expression in needed_expressions(guarded):
         if expression not in facts:
             raise NoState(f"{expression.sql} is of a type that only Spark knows")
     for key in query.keys:
@@ -136,8 +138,7 @@ def _member(query: Query, facts: Facts) -> Member:
             raise NoState(f"the key {key.sql} is {kind}")
     if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
         raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
-    inner = guarded(query)
-    return Member(query, inner.keys, tuple(_recipe(aggregate, facts) for aggregate in inner.aggregates))
+    return Member(query, guarded.keys, tuple(_recipe(aggregate, facts) for aggregate in guarded.aggregates))
 
 
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
