@@ -49,6 +49,22 @@ def test_both_filters_guard_an_argument() -> None:
     ]
 
 
+def test_what_an_aggregate_orders_by_is_guarded() -> None:
+    call = "percentile_cont(0.5) WITHIN GROUP (ORDER BY {})"
+    workload = Workload({"q": f"SELECT {call.format('a / b DESC')}, {call.format('a')} FROM t WHERE b <> 0"})
+    first, second = guarded(workload["q"], nothing).aggregates
+    assert [item.sql for item in first.within] == ["CASE WHEN b <> 0 THEN a / b END DESC"]
+    assert [item.sql for item in second.within] == ["a"]
+
+
+def test_the_time_of_a_window_is_guarded() -> None:
+    text = "SELECT window.start, count(*) FROM t WHERE b = 1 GROUP BY window({}, '1 day')"
+    for time, expected in {"a": "a", "date(name)": "CASE WHEN b = 1 THEN date(name) END"}.items():
+        window = guarded(Workload({"q": text.format(time)})["q"], nothing).query.window
+        assert window is not None
+        assert window.time.sql == expected
+
+
 def test_nothing_to_guard() -> None:
     assert parts("SELECT a % b, sum(a / b) FROM t GROUP BY a % b") == (["a % b"], ["a / b"])
     assert parts("SELECT count(1), percentile(a, 0.5) FROM t WHERE b = 1") == ([], ["1", "a", "0.5"])

@@ -109,6 +109,7 @@ def trades(tmp_path: Path) -> Stream:
             "side": ["buy", "sell", None] * 20,
             "price": [float(minute % 7) for minute in range(60)],
             "volume": [(0.0, 1.0, 2.0, 4.0, 8.0)[minute % 5] for minute in range(60)],
+            "day": ["?" if minute % 5 == 0 else "2024-03-04" for minute in range(60)],
             "big": [2**63 - 1 if minute % 5 == 0 else minute for minute in range(60)],
         }
     )
@@ -122,6 +123,9 @@ GUARDED = {
     "in_a_filter": "SELECT count(*) FILTER (WHERE price / volume > 1) AS n FROM t WHERE volume <> 0",
     "by_a_filter": "SELECT side, max(price / volume) FILTER (WHERE volume <> 0) AS m FROM t GROUP BY side",
     "distinct": "SELECT count(DISTINCT big * 2) AS n FROM t WHERE volume <> 0",
+    "ordered": """
+        SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price / volume DESC) AS p
+        FROM t WHERE volume <> 0""",
     "safe": """
         SELECT price > 3 AS k, sum(price * volume) FILTER (WHERE price < 5) AS s
         FROM t WHERE side = 'buy' GROUP BY price > 3""",
@@ -142,6 +146,14 @@ def test_what_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stre
     with run_batch(workload, stream, spark) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
+
+
+def test_a_windows_time_that_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stream) -> None:
+    text = "SELECT window.start AS day, count(*) AS n FROM t WHERE volume <> 0 GROUP BY window({}, '1 day')"
+    workload = Workload({"by_day": text.format("CAST(day AS TIMESTAMP)")}, trades)
+    assert prepare(workload, trades, spark).plan.answers
+    with run_batch(workload, trades, spark) as results:
+        compare(collect(spark.sql(workload["by_day"].text)), collect(results["by_day"]))
 
 
 def test_filters_do_not_keep_states_apart(spark: SparkSession, trades: Stream) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.bag import ordering
 from headrace.query import Aggregate, Expression, Query
 
 Safe = Callable[[Expression], bool]
@@ -24,12 +25,16 @@ class Guarded:
     """A query, and its keys and aggregates as they are computed of records that its filter may not have chosen."""
 
     query: Query
+    """As it was, other than the time of its window."""
     keys: tuple[Expression, ...]
     aggregates: tuple[Aggregate, ...]
 
 
 def guarded(query: Query, safe: Safe) -> Guarded:
     """A query whose expressions can be computed of all records; those that are `safe` stay as they are."""
+    if query.window is not None:
+        time = _guard(query.window.time, query.where, safe)
+        query = replace(query, window=replace(query.window, time=time))
     keys = tuple(_guard(key, query.where, safe) for key in query.keys)
     return Guarded(query, keys, tuple(_aggregate(aggregate, query.where, safe) for aggregate in query.aggregates))
 
@@ -42,7 +47,15 @@ def _aggregate(aggregate: Aggregate, where: Expression | None, safe: Safe) -> Ag
             aggregate.filter if where is None else Expression.parse(f"({where.sql}) AND ({aggregate.filter.sql})")
         )
     arguments = tuple(_guard(argument, both, safe) for argument in aggregate.arguments)
-    return replace(aggregate, arguments=arguments, filter=condition)
+    within = tuple(_ordered(item, both, safe) for item in aggregate.within)
+    return replace(aggregate, arguments=arguments, within=within, filter=condition)
+
+
+def _ordered(item: Expression, where: Expression | None, safe: Safe) -> Expression:
+    """An item of WITHIN GROUP (ORDER BY ...), where null is no value, so that its place does not matter."""
+    expression, descends = ordering(item)
+    inner = _guard(expression, where, safe)
+    return item if inner == expression else Expression.parse(f"{inner.sql} DESC" if descends else inner.sql)
 
 
 def _guard(expression: Expression, where: Expression | None, safe: Safe) -> Expression:
