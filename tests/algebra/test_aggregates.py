@@ -182,6 +182,13 @@ def test_equal_states_are_one() -> None:
     assert len(set(states)) == 2
 
 
+def test_variances_keep_no_more_than_they_need() -> None:
+    variances = [f"{name}(double)" for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp")]
+    (narrow,) = {state for call in variances for state in recipe_of(call).states}
+    (wide,) = {state for call in ("skewness(double)", "kurtosis(double)") for state in recipe_of(call).states}
+    assert (narrow.slots, wide.slots) == (3, 5)
+
+
 @pytest.mark.parametrize(
     "call",
     ["count(DISTINCT int)", "sum(DISTINCT int)", "median(int)", "first(int)", "sum(day)", "min_by(int, name)"],

@@ -10,7 +10,7 @@ from headrace.algebra.ops import Op, Words, identity_row, slot_count
 from headrace.kernel.table import Table
 
 INTEGERS = [Op.ADD, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR, Op.WIDE_ADD]
-FLOATS = [Op.FLOAT_ADD, Op.MOMENTS, Op.COMOMENTS]
+FLOATS = [Op.FLOAT_ADD, Op.VARIANCE, Op.MOMENTS, Op.COMOMENTS]
 
 
 def random_slots(op: Op, rows: int) -> list[Words]:
@@ -21,6 +21,7 @@ def random_slots(op: Op, rows: int) -> list[Words]:
     if op in FLOATS:
         x, y, zero = draw.normal(3, 2, rows), draw.normal(-1, 9, rows), np.zeros(rows)
         records = {Op.FLOAT_ADD: [x * 10.0 ** draw.integers(0, 30, rows), zero]}
+        records[Op.VARIANCE] = [zero + 1, x, zero]
         records[Op.MOMENTS] = [zero + 1, x, zero, zero, zero]
         records[Op.COMOMENTS] = [zero + 1, x, y, zero, zero, zero]
         slots = [slot.view(np.int64) for slot in records[op]]

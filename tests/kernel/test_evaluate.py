@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.kernel.evaluate import Evaluator, compile_expression
+from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.query.expression import Expression
 
 NAN = math.nan
@@ -276,6 +276,35 @@ def test_branches_not_taken_do_not_raise(sql: str, result: pa.DataType) -> None:
 )
 def test_what_is_doubtful_is_left_to_spark(sql: str) -> None:
     assert compiled(sql, pa.bool_()) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "never"),
+    [
+        ("f * g", True),
+        ("f / 2", True),
+        ("tiny * 2", True),  # an INT, as 2 is
+        ("CAST(a AS BIGINT) * a", True),
+        ("b >= a", True),
+        ("x LIKE 'a%' AND p", True),
+        ("CASE WHEN p THEN f ELSE 0 END", True),
+        ("year(ts)", True),
+        ("a + a", False),
+        ("a * b", False),
+        ("f / a", False),
+        ("f / a > 1", False),
+        ("a % a", False),
+        ("abs(tiny)", False),
+        ("CAST(b AS INT)", False),
+        ("CAST(f AS BIGINT)", False),
+        ("CASE WHEN a > 0 THEN b / a END", False),
+        ("CAST(x AS INT)", False),  # not known
+        ("pow(f, 2)", False),
+        ("nobody", False),
+    ],
+)
+def test_what_raises_for_no_record(sql: str, never: bool) -> None:
+    assert never_raises(Expression.parse(sql), TYPES, "UTC") == never
 
 
 def test_another_type_than_sparks_is_not_known() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from headrace import Workload
 from headrace.algebra.states import Fact
-from headrace.plan.build import make_plan
+from headrace.plan.build import Facts, make_plan
+from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression
@@ -32,13 +33,19 @@ FACTS = {
 
 
 def plan_of(sizes: Sizes | None = None, /, **queries: str) -> Plan:
-    return make_plan(Workload(queries).values(), FACTS, sizes)
+    return plan_with(FACTS, sizes, queries)
+
+
+def plan_with(facts: Facts, sizes: Sizes | None, queries: dict[str, str]) -> Plan:
+    return make_plan([guarded(query, lambda _: False) for query in Workload(queries).values()], facts, sizes)
 
 
 def sizes_of(records: int = 1_000_000, **values: int) -> Sizes:
     """A sample of an hour in which columns have so many different values, each independent of the others."""
     random = np.random.default_rng(1)
-    block = {Expression.parse(name): pa.array(random.integers(count, size=10_000)) for name, count in values.items()}
+    block = {
+        Expression.parse(name): pa.array(random.integers(count, size=10_000)) for name, count in values.items()
+    }
     block[Expression.parse("port = 443")] = pa.array(random.random(10_000) < 0.1)
     block[Expression.parse("port > 0")] = block[Expression.parse("port < 9")] = pa.array([True] * 10_000)
     return Sizes([block], records, 3_600_000_000)
@@ -132,7 +139,7 @@ def test_time_that_may_be_null_is_no_way_to_all_records() -> None:
     }
     assert len(plan_of(sizes_of(src=10), **queries).roots) == 2
     timed = {**FACTS, Expression.parse("ts"): Fact(pa.timestamp("us", "UTC"), nullable=False)}
-    plan = make_plan(Workload(queries).values(), timed, sizes_of(src=10))
+    plan = plan_with(timed, sizes_of(src=10), queries)
     assert len(plan.roots) == 1
     assert plan.split_nodes == (1,)
 

@@ -100,6 +100,79 @@ def test_overflow_names_the_query(spark: SparkSession, small: Stream) -> None:
         run_batch(Workload({"sums": "SELECT sum(x) FROM t"}, doubled), doubled, spark)
 
 
+@pytest.fixture
+def trades(tmp_path: Path) -> Stream:
+    """Some of them without a volume, so that a price per unit is a division by zero."""
+    table = pa.table(
+        {
+            "ts": pa.array([datetime(2024, 3, 4, 9, minute, tzinfo=UTC) for minute in range(60)]),
+            "side": ["buy", "sell", None] * 20,
+            "price": [float(minute % 7) for minute in range(60)],
+            "volume": [(0.0, 1.0, 2.0, 4.0, 8.0)[minute % 5] for minute in range(60)],
+            "day": ["?" if minute % 5 == 0 else "2024-03-04" for minute in range(60)],
+            "big": [2**63 - 1 if minute % 5 == 0 else minute for minute in range(60)],
+        }
+    )
+    pq.write_table(table, tmp_path / "part-0.parquet", row_group_size=17)
+    return Stream.parquet(str(tmp_path), name="t", time="ts")
+
+
+GUARDED = {
+    "divided": "SELECT side, sum(price / volume) AS s FROM t WHERE volume <> 0 GROUP BY side",
+    "in_a_key": "SELECT big + 1 AS k, count(*) AS n FROM t WHERE volume > 0 GROUP BY big + 1",
+    "in_a_filter": "SELECT count(*) FILTER (WHERE price / volume > 1) AS n FROM t WHERE volume <> 0",
+    "by_a_filter": "SELECT side, max(price / volume) FILTER (WHERE volume <> 0) AS m FROM t GROUP BY side",
+    "distinct": "SELECT count(DISTINCT big * 2) AS n FROM t WHERE volume <> 0",
+    "ordered": """
+        SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price / volume DESC) AS p
+        FROM t WHERE volume <> 0""",
+    "safe": """
+        SELECT price > 3 AS k, sum(price * volume) FILTER (WHERE price < 5) AS s
+        FROM t WHERE side = 'buy' GROUP BY price > 3""",
+    "safe_bag": """
+        SELECT side, count(DISTINCT price * volume) FILTER (WHERE price < 5) AS n
+        FROM t WHERE volume > 1 GROUP BY side""",
+    "safe_by_order": """
+        SELECT min_by(price * volume, ts) FILTER (WHERE price > volume) AS m
+        FROM t WHERE price <> 0""",
+}
+
+
+@pytest.mark.parametrize("at_the_source", [True, False])
+def test_what_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stream, at_the_source: bool) -> None:
+    stream = trades if at_the_source else Stream(trades.dataframe(spark), name="t", time="ts")
+    workload = Workload(GUARDED, stream)
+    assert len(prepare(workload, stream, spark).plan.answers) == len(GUARDED)
+    with run_batch(workload, stream, spark) as results:
+        for name, query in workload.items():
+            compare(collect(spark.sql(query.text)), collect(results[name]))
+
+
+def test_a_windows_time_that_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stream) -> None:
+    text = "SELECT window.start AS day, count(*) AS n FROM t WHERE volume <> 0 GROUP BY window({}, '1 day')"
+    workload = Workload({"by_day": text.format("CAST(day AS TIMESTAMP)")}, trades)
+    assert prepare(workload, trades, spark).plan.answers
+    with run_batch(workload, trades, spark) as results:
+        compare(collect(spark.sql(workload["by_day"].text)), collect(results["by_day"]))
+
+
+def test_filters_do_not_keep_states_apart(spark: SparkSession, trades: Stream) -> None:
+    text = (
+        "SELECT price > 3 AS k, sum(price * volume) FILTER (WHERE price < 5) AS s, avg(price / volume) AS q FROM t"
+    )
+    texts = {"all": f"{text} GROUP BY price > 3", "some": f"{text} WHERE volume <> 0 GROUP BY price > 3"}
+    every, some = prepare(Workload(texts, trades), trades, spark).plan.answers
+    assert every.keys == some.keys
+    assert every.recipes[0] == some.recipes[0]
+    assert every.recipes[1] != some.recipes[1]  # a division may raise
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        every, some = prepare(Workload(texts, trades), trades, spark).plan.answers
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+    assert every.keys != some.keys  # what the kernel knows of expressions holds in ANSI mode
+
+
 def test_the_netflow_schemes_at_the_source(spark: SparkSession, tmp_path: Path) -> None:
     generate_flows(FlowOptions(30_000, profile="enterprise", nulls=0.01), tmp_path / "flows")
     stream = Stream.parquet(str(tmp_path / "flows"), name="flows", time="ts")

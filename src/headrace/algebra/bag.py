@@ -67,7 +67,7 @@ def bag_arguments(aggregate: Aggregate) -> tuple[Expression, ...]:
     ['size', 'port']
     """
     if aggregate.within:
-        return tuple(_ordering(item)[0] for item in aggregate.within)
+        return tuple(ordering(item)[0] for item in aggregate.within)
     if aggregate.function.name == "percentile":
         return (*aggregate.arguments[:1], *aggregate.arguments[2:])
     return aggregate.arguments[:1] if aggregate.function.name in ("mode", "any_value") else aggregate.arguments
@@ -222,10 +222,10 @@ def _constant_flag(aggregate: Aggregate) -> None:
 
 
 def _descends(aggregate: Aggregate) -> bool:
-    return any(_ordering(item)[1] for item in aggregate.within)
+    return any(ordering(item)[1] for item in aggregate.within)
 
 
-def _ordering(item: Expression) -> tuple[Expression, bool]:
+def ordering(item: Expression) -> tuple[Expression, bool]:
     """What an item of ORDER BY orders by, and whether it descends."""
     source = Source(f"SELECT 1 ORDER BY {item.sql}", "ORDER BY")
     (ordered,) = parse_statement(source.text).args["order"].expressions

@@ -90,17 +90,24 @@ def _add_floats(one: Sequence[Floats], two: Sequence[Floats]) -> list[Floats]:
     return [total, one[1] + two[1] + np.where(np.isfinite(total), lost, 0.0)]
 
 
+def _add_variances(one: Sequence[Floats], two: Sequence[Floats]) -> list[Floats]:
+    n1, mean1, a2 = one
+    n2, mean2, b2 = two
+    n = n1 + n2
+    delta = mean2 - mean1
+    return [n, mean1 + delta * (n2 / n), a2 + b2 + delta**2 * (n1 / n) * n2]
+
+
 def _add_moments(one: Sequence[Floats], two: Sequence[Floats]) -> list[Floats]:
     n1, mean1, a2, a3, a4 = one
     n2, mean2, b2, b3, b4 = two
-    n = n1 + n2
+    n, mean, m2 = _add_variances(one[:3], two[:3])
     delta = mean2 - mean1
     p, q = n1 / n, n2 / n
-    m2 = a2 + b2 + delta**2 * p * n2
     m3 = a3 + b3 + delta**3 * p * n2 * (p - q) + 3.0 * delta * (p * b2 - q * a2)
     m4 = a4 + b4 + delta**4 * p * n2 * (p * p - p * q + q * q)
     m4 += 6.0 * delta**2 * (p * p * b2 + q * q * a2) + 4.0 * delta * (p * b3 - q * a3)
-    return [n, mean1 + delta * q, m2, m3, m4]
+    return [n, mean, m2, m3, m4]
 
 
 def _add_comoments(one: Sequence[Floats], two: Sequence[Floats]) -> list[Floats]:
@@ -132,6 +139,7 @@ _SIMPLE: Mapping[Op, Any] = {
 _PAIRED: Mapping[Op, Combine] = {
     Op.WIDE_ADD: _add_wide,
     Op.FLOAT_ADD: _as_floats(_add_floats),
+    Op.VARIANCE: _with_numbers(_add_variances),
     Op.MOMENTS: _with_numbers(_add_moments),
     Op.COMOMENTS: _with_numbers(_add_comoments),
 }

@@ -54,6 +54,8 @@ def _lift_numbers(
     one = np.ones(len(words)).view(np.int64)
     # The first distance from the mean is 0 for every number, and undefined for those that have no distances.
     odd = [np.where(np.isfinite(value), 0.0, np.nan).view(np.int64) for value in floats]
+    if state.lift is Lift.VARIANCE:
+        return [one, floats[0].view(np.int64), odd[0]]
     if state.lift is Lift.MOMENTS:
         return [one, floats[0].view(np.int64), odd[0], odd[0], odd[0]]
     both = (odd[0].view(np.float64) + odd[1].view(np.float64)).view(np.int64)

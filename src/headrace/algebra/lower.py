@@ -107,16 +107,24 @@ def _word(slots: Slots, kind: pa.DataType) -> pa.Array:
     return from_words(np.where(count > 0, word, 0), count > 0, kind)
 
 
-def _moments(of: Callable[[Floats, Floats, Floats, Floats], Floats], least: int, spread: bool = False) -> Lower:
-    """An answer from n and the sums of powers; null with fewer than `least` records, or (`spread`) all equal."""
+def _variance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
+    """An answer from n and the sum of squares; null with fewer than `least` records."""
+
+    def answer(slots: Slots, _: pa.DataType) -> pa.Array:
+        n, _mean, m2 = (slot.view(np.float64) for slot in slots)
+        with np.errstate(all="ignore"):
+            return _with_nulls(of(n, m2), n >= least)
+
+    return answer
+
+
+def _moments(of: Callable[[Floats, Floats, Floats, Floats], Floats]) -> Lower:
+    """An answer from n and the sums of powers; null where there is no record, or all are equal."""
 
     def answer(slots: Slots, _: pa.DataType) -> pa.Array:
         n, _mean, m2, m3, m4 = (slot.view(np.float64) for slot in slots)
-        valid = n >= least
-        if spread:
-            valid = valid & (m2 != 0.0)
         with np.errstate(all="ignore"):
-            return _with_nulls(of(n, m2, m3, m4), valid)
+            return _with_nulls(of(n, m2, m3, m4), (n >= 1) & (m2 != 0.0))
 
     return answer
 
@@ -153,12 +161,12 @@ _LOWER: Mapping[str, Lower] = {
     "decimal_average": _decimal_average,
     "extreme": _word,
     "bits": _word,
-    "variance": _moments(lambda n, m2, m3, m4: m2 / n, least=1),
-    "sample_variance": _moments(lambda n, m2, m3, m4: m2 / (n - 1), least=2),
-    "deviation": _moments(lambda n, m2, m3, m4: np.sqrt(m2 / n), least=1),
-    "sample_deviation": _moments(lambda n, m2, m3, m4: np.sqrt(m2 / (n - 1)), least=2),
-    "skewness": _moments(lambda n, m2, m3, m4: np.sqrt(n) * m3 / np.sqrt(m2 * m2 * m2), least=1, spread=True),
-    "kurtosis": _moments(lambda n, m2, m3, m4: n * m4 / (m2 * m2) - 3.0, least=1, spread=True),
+    "variance": _variance(lambda n, m2: m2 / n, least=1),
+    "sample_variance": _variance(lambda n, m2: m2 / (n - 1), least=2),
+    "deviation": _variance(lambda n, m2: np.sqrt(m2 / n), least=1),
+    "sample_deviation": _variance(lambda n, m2: np.sqrt(m2 / (n - 1)), least=2),
+    "skewness": _moments(lambda n, m2, m3, m4: np.sqrt(n) * m3 / np.sqrt(m2 * m2 * m2)),
+    "kurtosis": _moments(lambda n, m2, m3, m4: n * m4 / (m2 * m2) - 3.0),
     "covariance": _comoments(lambda n, products, x, y: products / n, least=1),
     "sample_covariance": _comoments(lambda n, products, x, y: products / (n - 1), least=2),
     "correlation": _comoments(lambda n, products, x, y: products / np.sqrt(x * y), least=1, spread=True),

@@ -32,21 +32,24 @@ class Op(IntEnum):
     """128-bit x + y: low word (unsigned), high word."""
     FLOAT_ADD = 7
     """Sum and what rounding lost of it (Neumaier's compensation)."""
-    MOMENTS = 8
-    """n, mean, and the sums of the 2nd, 3rd and 4th powers of the distance from the mean (Chan, Pébay)."""
-    COMOMENTS = 9
+    VARIANCE = 8
+    """n, mean, and the sum of the squares of the distance from the mean (Chan)."""
+    MOMENTS = 9
+    """As VARIANCE, and the sums of the 3rd and 4th powers of the distance (Pébay)."""
+    COMOMENTS = 10
     """n, both means, the sum of products of the distances, and both sums of squares."""
-    TAKE = 10
+    TAKE = 11
     """Whether there is a value, and the value: of two, the first."""
-    TAKE_LEAST = 11
+    TAKE_LEAST = 12
     """Whether there is a value, what to order by, the value: of two, the one with the smaller order."""
-    TAKE_GREATEST = 12
+    TAKE_GREATEST = 13
     """As TAKE_LEAST, with the greater order."""
 
 
 SLOTS = {
     Op.WIDE_ADD: 2,
     Op.FLOAT_ADD: 2,
+    Op.VARIANCE: 3,
     Op.MOMENTS: 5,
     Op.COMOMENTS: 6,
     Op.TAKE: 2,

@@ -32,6 +32,7 @@ class Lift(Enum):
     """The integer or unscaled decimal, in 128 bits."""
     FLOAT = "float"
     """The value as a float64, with nothing lost yet."""
+    VARIANCE = "variance"
     MOMENTS = "moments"
     COMOMENTS = "comoments"
     VALUE = "value"
@@ -183,20 +184,26 @@ def _numeric(aggregate: Aggregate, facts: Facts) -> None:
             raise NoState(f"{aggregate.sql}: Spark would cast {fact.type} first")
 
 
-def _moments_recipe(lower: str) -> Make:
+def _distances_recipe(op: Op, lift: Lift, lower: str) -> Make:
+    """What comes from the distances between numbers and their mean."""
+
     def make(aggregate: Aggregate, facts: Facts) -> Recipe:
         _numeric(aggregate, facts)
-        return Recipe((_state(aggregate, Op.MOMENTS, Lift.MOMENTS),), lower, pa.float64())
+        return Recipe((_state(aggregate, op, lift),), lower, pa.float64())
 
     return make
+
+
+def _variance_recipe(lower: str) -> Make:
+    return _distances_recipe(Op.VARIANCE, Lift.VARIANCE, lower)
+
+
+def _moments_recipe(lower: str) -> Make:
+    return _distances_recipe(Op.MOMENTS, Lift.MOMENTS, lower)
 
 
 def _comoments_recipe(lower: str) -> Make:
-    def make(aggregate: Aggregate, facts: Facts) -> Recipe:
-        _numeric(aggregate, facts)
-        return Recipe((_state(aggregate, Op.COMOMENTS, Lift.COMOMENTS),), lower, pa.float64())
-
-    return make
+    return _distances_recipe(Op.COMOMENTS, Lift.COMOMENTS, lower)
 
 
 def _take_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
@@ -230,10 +237,10 @@ _RECIPES: Mapping[str, Make] = {
     "bit_and": _bits_recipe(Op.AND),
     "bit_or": _bits_recipe(Op.OR),
     "bit_xor": _bits_recipe(Op.XOR),
-    "var_pop": _moments_recipe("variance"),
-    "var_samp": _moments_recipe("sample_variance"),
-    "stddev_pop": _moments_recipe("deviation"),
-    "stddev_samp": _moments_recipe("sample_deviation"),
+    "var_pop": _variance_recipe("variance"),
+    "var_samp": _variance_recipe("sample_variance"),
+    "stddev_pop": _variance_recipe("deviation"),
+    "stddev_samp": _variance_recipe("sample_deviation"),
     "skewness": _moments_recipe("skewness"),
     "kurtosis": _moments_recipe("kurtosis"),
     "covar_pop": _comoments_recipe("covariance"),

@@ -47,11 +47,14 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
             _add_floats(row_floats, into[i], batch_floats, i, at)
     elif op == 8:
         for i in known:
-            _merge_moments(row_floats, into[i], batch_floats, i, at)
+            _merge_variance(row_floats, into[i], batch_floats, i, at)
     elif op == 9:
         for i in known:
-            _merge_comoments(row_floats, into[i], batch_floats, i, at)
+            _merge_moments(row_floats, into[i], batch_floats, i, at)
     elif op == 10:
+        for i in known:
+            _merge_comoments(row_floats, into[i], batch_floats, i, at)
+    elif op == 11:
         for i in known:
             g = into[i]
             if rows[g, at] == 0 and batch[i, at] != 0:
@@ -59,7 +62,7 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
                 rows[g, at + 1] = batch[i, at + 1]
     else:
         for i in known:
-            _take_by_order(op == 11, rows, into[i], batch, i, at)
+            _take_by_order(op == 12, rows, into[i], batch, i, at)
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
@@ -83,6 +86,23 @@ def _add_floats(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
         lost = 0.0
     rows[g, at] = total
     rows[g, at + 1] += lost + batch[i, at + 1]
+
+
+@numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _merge_variance(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+    n1, n2 = rows[g, at], batch[i, at]
+    if n2 == 0.0:
+        return
+    if n1 == 0.0:
+        for slot in range(at, at + 3):
+            rows[g, slot] = batch[i, slot]
+        return
+    n = n1 + n2
+    delta = batch[i, at + 1] - rows[g, at + 1]
+    step = delta / n
+    rows[g, at] = n
+    rows[g, at + 1] += step * n2
+    rows[g, at + 2] = rows[g, at + 2] + batch[i, at + 2] + delta * step * (n1 * n2)
 
 
 @numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -12,7 +12,7 @@ from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.costs import Costs
-from headrace.plan.guard import guarded
+from headrace.plan.guard import Guarded
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
 from headrace.plan.search import Tree, search
 from headrace.plan.shapes import Shape, Shapes
@@ -41,7 +41,7 @@ class Member:
 
 
 def make_plan(
-    queries: Iterable[Query],
+    queries: Iterable[Guarded],
     facts: Facts,
     sizes: Sizes | None = None,
     cores: int = 1,
@@ -53,12 +53,13 @@ def make_plan(
     """
     sizes = sizes if sizes is not None else Sizes([], 0, None)
     members, beside = [], []
-    for query in queries:
+    for guarded in queries:
+        query = guarded.query
         if not query.shareable:
             beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
             continue
         try:
-            members.append(_member(query, facts))
+            members.append(_member(guarded, facts))
         except NoState as reason:
             beside.append((query.name, str(reason)))
     times = {member.query.window.time for member in members if member.query.window is not None}
@@ -74,11 +75,11 @@ def make_plan(
     return _plan(tree, wanted, shapes, sizes.span_us, cores, tuple(beside))
 
 
-def needed_expressions(query: Query) -> tuple[Expression, ...]:
+def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     """Every expression over the stream whose type the plan has to know."""
-    inner = guarded(query)
-    needed = [*query.keys, *inner.keys, query.where, query.window.time if query.window else None]
-    for aggregate in inner.aggregates:
+    query = guarded.query
+    needed = [*query.keys, *guarded.keys, query.where, query.window.time if query.window else None]
+    for aggregate in guarded.aggregates:
         needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
         needed += [*bag_arguments(aggregate), aggregate.filter]
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
@@ -113,9 +114,10 @@ def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None,
     return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
 
 
-def _member(query: Query, facts: Facts) -> Member:
+def _member(guarded: Guarded, facts: Facts) -> Member:
     """A query's place among those that have states; raises `NoState`."""
-    for expression in needed_expressions(query):
+    query = guarded.query
+    for expression in needed_expressions(guarded):
         if expression not in facts:
             raise NoState(f"{expression.sql} is of a type that only Spark knows")
     for key in query.keys:
@@ -124,8 +126,7 @@ def _member(query: Query, facts: Facts) -> Member:
             raise NoState(f"the key {key.sql} is {kind}")
     if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
         raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
-    inner = guarded(query)
-    return Member(query, inner.keys, tuple(_recipe(aggregate, facts) for aggregate in inner.aggregates))
+    return Member(query, guarded.keys, tuple(_recipe(aggregate, facts) for aggregate in guarded.aggregates))
 
 
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
@@ -159,15 +160,12 @@ def _plan(
     order = list(tree.parents)
     states: dict[Shape, dict[State, None]] = {shape: {} for shape in order}
     unmarked = dict.fromkeys(order, False)
-    below: dict[Shape, list[Member]] = {shape: [] for shape in order}
     for shape in reversed(order):
         members = wanted.get(shape, ())
-        below[shape] += members
         states[shape] |= dict.fromkeys(s for member in members for recipe in member.recipes for s in recipe.states)
         unmarked[shape] |= bool(members) or not shape.marks
         if (parent := tree.parents[shape]) is not None:
             states[parent] |= states[shape]
-            below[parent] += below[shape]
             unmarked[parent] |= unmarked[shape] and shape.filter == parent.filter
     places = {shape: index for index, shape in enumerate(order)}
     nodes, deals = [], []
@@ -183,7 +181,8 @@ def _plan(
                 only_marked=not unmarked[shape],
             )
         )
-        deals.append(_deal(below[shape], slices, span_us, cores) if tree.parents[shape] is None else None)
+        sharing = [member for own in wanted if tree.root_of(own) == shape for member in wanted[own]]
+        deals.append(_deal(sharing, slices, span_us, cores) if tree.parents[shape] is None else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers = [
         Answer(member.query, member.keys, places[shape], member.recipes)

@@ -1,38 +1,65 @@
 """Expressions that may raise, for the records alone for which Spark computes them.
 
 Spark filters before it computes: `SELECT sum(a / b) ... WHERE b <> 0` never divides by zero. One pass for many
-queries computes expressions of all records. So each that is more than a column becomes a CASE, which computes it
-where the filter is true.
+queries computes expressions of all records. So each that may raise becomes a CASE, which computes it where the
+filter is true. One that never raises stays as it is, the same for queries with other filters: records that the
+filter does not choose are dropped anyway.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from headrace.algebra.bag import ordering
 from headrace.query import Aggregate, Expression, Query
 
-
-def guarded(query: Query) -> Query:
-    """The same query over records that its filter may not have chosen; its outputs are not rewritten."""
-    keys = tuple(_guard(key, query.where) for key in query.keys)
-    return replace(query, keys=keys, aggregates=tuple(_aggregate(a, query.where) for a in query.aggregates))
+Safe = Callable[[Expression], bool]
+"""Says that an expression raises for no record, whatever is in it."""
 
 
-def _aggregate(aggregate: Aggregate, where: Expression | None) -> Aggregate:
-    condition = _guard(aggregate.filter, where) if aggregate.filter is not None else None
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A query, and its keys and aggregates as they are computed of records that its filter may not have chosen."""
+
+    query: Query
+    """As it was, other than the time of its window."""
+    keys: tuple[Expression, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+def guarded(query: Query, safe: Safe) -> Guarded:
+    """A query whose expressions can be computed of all records; those that are `safe` stay as they are."""
+    if query.window is not None:
+        time = _guard(query.window.time, query.where, safe)
+        query = replace(query, window=replace(query.window, time=time))
+    keys = tuple(_guard(key, query.where, safe) for key in query.keys)
+    return Guarded(query, keys, tuple(_aggregate(aggregate, query.where, safe) for aggregate in query.aggregates))
+
+
+def _aggregate(aggregate: Aggregate, where: Expression | None, safe: Safe) -> Aggregate:
+    condition = _guard(aggregate.filter, where, safe) if aggregate.filter is not None else None
     both = where
     if aggregate.filter is not None:
         both = (
             aggregate.filter if where is None else Expression.parse(f"({where.sql}) AND ({aggregate.filter.sql})")
         )
-    arguments = tuple(_guard(argument, both) for argument in aggregate.arguments)
-    return replace(aggregate, arguments=arguments, filter=condition)
+    arguments = tuple(_guard(argument, both, safe) for argument in aggregate.arguments)
+    within = tuple(_ordered(item, both, safe) for item in aggregate.within)
+    return replace(aggregate, arguments=arguments, within=within, filter=condition)
 
 
-def _guard(expression: Expression, where: Expression | None) -> Expression:
-    if where is None or expression.column is not None or _is_constant(expression):
+def _ordered(item: Expression, where: Expression | None, safe: Safe) -> Expression:
+    """An item of WITHIN GROUP (ORDER BY ...), where null is no value, so that its place does not matter."""
+    expression, descends = ordering(item)
+    inner = _guard(expression, where, safe)
+    return item if inner == expression else Expression.parse(f"{inner.sql} DESC" if descends else inner.sql)
+
+
+def _guard(expression: Expression, where: Expression | None, safe: Safe) -> Expression:
+    if where is None or expression.column is not None or _is_constant(expression) or safe(expression):
         return expression
     return Expression.parse(f"CASE WHEN {where.sql} THEN {expression.sql} END")
 

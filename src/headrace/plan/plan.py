@@ -119,6 +119,17 @@ class Answer:
         """Whether the rows of the node are finer than the query's groups."""
         return any(isinstance(recipe, BagRecipe) for recipe in self.recipes)
 
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        """The expressions over the stream that the query's groups and states are made of."""
+        query = self.query
+        needed = [*self.keys, query.where, query.window.time if query.window else None]
+        for recipe in self.recipes:
+            needed += recipe.arguments if isinstance(recipe, BagRecipe) else ()
+            for state in recipe.states:
+                needed += [*state.arguments, state.condition]
+        return tuple(dict.fromkeys(part for part in needed if part is not None))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

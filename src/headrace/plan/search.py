@@ -27,6 +27,12 @@ class Tree:
     rows: dict[Shape, float]
     cost: float
 
+    def root_of(self, shape: Shape) -> Shape:
+        """The node from records that a node comes from."""
+        while (parent := self.parents[shape]) is not None:
+            shape = parent
+        return shape
+
 
 @dataclass(frozen=True, slots=True)
 class _Settled:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from headrace.errors import RunError
 from headrace.kernel.low import node_inputs
 from headrace.kernel.partial import unpack_columns
 from headrace.plan.build import Facts, make_plan, needed_expressions
+from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, Plan
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
@@ -54,15 +55,19 @@ class Prepared:
     facts: Facts
     frame: DataFrame
     source: Source | None
+    session: Session
 
 
 def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Prepared:
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`."""
     from pyspark.errors import AnalysisException  # see session.py
 
-    needed = list(dict.fromkeys(e for q in queries.values() if q.shareable for e in needed_expressions(q)))
-    source = Source.of(stream, needed)
     frame = stream.dataframe(spark)
+    session = _session(frame, spark)
+    safe = cache(session.never_raises)
+    inner = [guarded(query, safe) for query in queries.values()]
+    needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
+    source = Source.of(stream, needed)
     try:
         types = _types(needed, frame)
     except AnalysisException:
@@ -71,10 +76,9 @@ def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
     sizes = None
     if source is not None:
-        blocks = sample(source, types, facts, _session(frame, spark))
-        sizes = Sizes(blocks, source.records, source.span_us(stream.time))
-    plan = make_plan(queries.values(), facts, sizes, spark.sparkContext.defaultParallelism)
-    return Prepared(plan, facts, frame, source)
+        sizes = Sizes(sample(source, types, facts, session), source.records, source.span_us(stream.time))
+    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism)
+    return Prepared(plan, facts, frame, source, session)
 
 
 def run_batch(
@@ -194,8 +198,8 @@ class _SharedPass:
         reading = None
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
-            session = _session(self._prepared.frame, self._spark)
-            reading = plan_reading(source, work.plan, work.inputs, self._prepared.facts, session, cores)
+            facts, session = self._prepared.facts, self._prepared.session
+            reading = plan_reading(source, work.plan, work.inputs, facts, session, cores)
         if reading is not None:
             here = reading
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headrace.algebra.states import MOST_RECORDS, Fact
-from headrace.kernel.evaluate import Evaluator, compile_expression
+from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.low import Stretch
-from headrace.plan.build import Facts, needed_expressions
+from headrace.plan.build import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.sizes import Block
 from headrace.query import Expression
@@ -77,6 +77,10 @@ class Session:
     time_zone: str
     usual: bool
 
+    def never_raises(self, expression: Expression) -> bool:
+        """Whether it is known that an expression raises for no record."""
+        return self.usual and never_raises(expression, self.columns, self.time_zone)
+
 
 class InputError(ArithmeticError):
     """An expression over the stream that has no value: Spark raises an error too."""
@@ -121,7 +125,7 @@ def plan_reading(
     made: list[tuple[str, Evaluator | str]] = []
     users: dict[Expression, str] = {}
     for answer in plan.answers:
-        for expression in needed_expressions(answer.query):
+        for expression in answer.inputs:
             users.setdefault(expression, answer.query.name)
     for expression in inputs:
         name = source.name_of(expression)

@@ -67,14 +67,24 @@ def compile_expression(
     `result` is the type that Spark gives the expression. None where the kernel does not know the expression, or
     arrives at another type: Spark then computes it.
     """
-    try:
-        node = _Compiler(expression.sql, columns, time_zone).compile(expression.tree)
-    except Unknown:
-        return None
-    if not columns or node.type != _plain_type(result):
+    node = _compile(expression, columns, time_zone)
+    if node is None or not columns or node.type != _plain_type(result):
         return None
     evaluator = Evaluator(tuple(name for name in columns if name in node.names), node, result)
     return evaluator if _runs(evaluator, columns) else None
+
+
+def never_raises(expression: Expression, columns: Mapping[str, pa.DataType], time_zone: str) -> bool:
+    """Whether an expression has a value, or null, for any record; False too where the kernel does not know it."""
+    node = _compile(expression, columns, time_zone)
+    return node is not None and not node.raises
+
+
+def _compile(expression: Expression, columns: Mapping[str, pa.DataType], time_zone: str) -> Node | None:
+    try:
+        return _Compiler(expression.sql, columns, time_zone).compile(expression.tree)
+    except Unknown:
+        return None
 
 
 def _runs(evaluator: Evaluator, columns: Mapping[str, pa.DataType]) -> bool:
