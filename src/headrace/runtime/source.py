@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,6 +22,9 @@ from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of
 from headrace.sources.sample import read_sample
 from headrace.sources.skip import may_match
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
+
+_BREAK = 3
+"""A row group that lasts so many times longer than others has a break in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,15 @@ class Source:
         return Fact(kind, max(abs(extent.least), abs(extent.most)), extent.nulls > 0, records)
 
     def span_us(self, time: str) -> int | None:
-        """How long the records go on."""
-        extent = extent_of(self.footers, self.columns[time.lower()])
-        return extent.most - extent.least if extent is not None else None
+        """How long the records go on, without long breaks: a market closes for the night."""
+        name = self.columns[time.lower()]
+        extent = extent_of(self.footers, name)
+        if extent is None:
+            return None
+        groups = [group.extents[name] for footer in self.footers for group in footer.groups]
+        each = [group.most - group.least for group in groups]
+        longest = _BREAK * median(each)
+        return min(extent.most - extent.least, int(sum(min(span, longest) for span in each)))
 
 
 @dataclass(frozen=True, slots=True)
