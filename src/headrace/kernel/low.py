@@ -109,7 +109,7 @@ class _Root:
         if self._deal.epoch is None or self._first >= self._end:
             return
         closed = min((until_us - self._deal.epoch.offset_us) // self._deal.epoch.size_us, self._end)
-        if closed > self._closed:
+        if closed > self._closed and len(self._reducer):
             self._closed = closed
             rows = self._reducer.take()
             yet_to_come = self._numbers(rows) >= closed
