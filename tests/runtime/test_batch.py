@@ -246,6 +246,14 @@ def test_a_root_whose_groups_are_apart(spark: SparkSession, in_order: Stream) ->
             compare(collect(spark.sql(query.text)), collect(results[name]))
 
 
+def test_an_epoch_ends_before_a_filter_has_chosen_a_record(spark: SparkSession, in_order: Stream) -> None:
+    text = "SELECT window.start, count(*) AS n FROM t WHERE x {} GROUP BY window(ts, '1 minute')"
+    workload = Workload({"late": text.format("> 100"), "never": text.format("< 0")}, in_order)
+    with run_batch(workload, in_order, spark) as results:
+        for name, query in workload.items():
+            compare(collect(spark.sql(query.text)), collect(results[name]))
+
+
 def test_released_answers_are_gone(spark: SparkSession, in_order: Stream) -> None:
     with run_batch(Workload({"all": MIXED["all"]}, in_order), in_order, spark) as results:
         frame = results["all"]
