@@ -103,7 +103,12 @@ def _same(mine: pa.DataType, sparks: pa.DataType) -> bool:
     if pa.types.is_timestamp(mine) and pa.types.is_timestamp(sparks):
         # The name of a zone is not part of a value; whether there is one, is.
         return bool(mine.unit == sparks.unit and (mine.tz is None) == (sparks.tz is None))
-    return bool(mine == sparks)
+    return bool(mine == sparks or (_is_text(mine) and _is_text(sparks)))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether values are text, however long it may get in memory: in files that makes no difference."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def extent_of(footers: Sequence[Footer], column: str) -> Extent | None:
@@ -163,7 +168,7 @@ def read_group(
     wanted = list(dict.fromkeys(columns))
     try:
         with pq.ParquetFile(group.path) as probe:
-            text = [f.name for f in probe.schema_arrow if f.name in wanted and pa.types.is_string(f.type)]
+            text = [f.name for f in probe.schema_arrow if f.name in wanted and _is_text(f.type)]
         with pq.ParquetFile(group.path, read_dictionary=text, buffer_size=buffer_bytes) as file:
             for batch in file.iter_batches(batch_rows, [group.number], wanted, use_threads=False):
                 yield batch.select(wanted)
