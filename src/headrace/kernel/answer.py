@@ -12,8 +12,8 @@ from headrace.algebra.bag import BagRecipe, lower_bag
 from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row
 from headrace.algebra.settle import NegativeFrequency
-from headrace.kernel.coding import Codes, RangeCoder
-from headrace.kernel.reduce import Reducer, reduce
+from headrace.kernel.coding import RangeCoder
+from headrace.kernel.reduce import Column, Reducer, reduce
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node, Plan, Slices
 from headrace.query import Window
@@ -97,17 +97,15 @@ def _merge_slices(window: Window, slices: Slices, rows: Rows) -> Rows:
 
     Windows are numbered by their slides, as slices of that length would be.
     """
-    (numbers,), states = rows.columns([0], range(len(rows.ops)))
-    slots = [slot for part in states for slot in part]
-    codes = [Codes(rows.codes(key)) for key in range(1, len(rows.coders))]
+    (numbers,), _ = rows.columns([0], [])
     starts = slices.start_of(np.asarray(numbers))
     slides = Slices(window.time, window.slide_us, window.offset_us)
     latest = slides.number_of(starts)
     windows = -(-window.range_us // window.slide_us)
     coder = RangeCoder(pa.int64(), int(latest.min()) - windows, int(latest.max()))
-    merged = Reducer(rows.ops)
+    merged = Reducer(rows.ops, expect=len(rows))
     for back in range(windows):
         inside = np.flatnonzero(slides.start_of(latest - back) + window.range_us > starts)
-        own = coder.encode(pa.array(latest - back))
-        merged.add((coder, *rows.coders[1:]), [own, *codes], slots, len(inside), inside)
+        own = Column(coder, coder.encode(pa.array(latest - back)).plain())
+        merged.pour(rows, range(1, len(rows.coders)), range(len(rows.ops)), inside, own)
     return merged.rows

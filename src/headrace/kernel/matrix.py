@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numba
+import numba.extending
 import numpy as np
+import numpy.typing as npt
+
+from headrace.algebra.ops import Words
 
 _BLOCK = 1 << 8
 """Rows whose cache lines are still there when the next column is copied."""
@@ -23,18 +30,41 @@ def or_taken(rows, word, shift, values, base, chosen):  # type: ignore[no-untype
         rows[i, word] |= (np.int64(values[chosen[i]]) - base) << shift
 
 
-@numba.njit(nogil=True, cache=True)
-def put_taken(rows, column, values, chosen):  # type: ignore[no-untyped-def]
-    """As `put_column`, for some of the values."""
-    for i in range(len(chosen)):
-        rows[i, column] = values[chosen[i]]
+def addresses(columns: Sequence[Words]) -> npt.NDArray[np.uint64]:
+    """Where columns lie in memory, each contiguous: a compiled function can take any number of them."""
+    return np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
+
+
+def _as_pointer(_, address):  # type: ignore[no-untyped-def]
+    """An address as a pointer, for compiled functions."""
+    kind = numba.types.voidptr
+
+    def generate(context, builder, _, arguments):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+    return kind(address), generate
+
+
+_pointer: Any = numba.extending.intrinsic(_as_pointer)
+_array: Any = numba.carray  # type: ignore[attr-defined]
 
 
 @numba.njit(nogil=True, cache=True)
-def put_column(rows, column, values):  # type: ignore[no-untyped-def]
-    """Write one column of rows."""
-    for i in range(len(values)):
-        rows[i, column] = values[i]
+def put_columns(rows, first, addresses, size, low, chosen):  # type: ignore[no-untyped-def]
+    """Write columns of rows, from `first` on, with values from `low` on of columns of a size.
+
+    Where some are `chosen`, these are the numbers of their values.
+    """
+    for start in range(0, len(rows), _BLOCK):
+        end = min(start + _BLOCK, len(rows))
+        for c in range(len(addresses)):
+            values = _array(_pointer(addresses[c]), size, dtype=np.int64)
+            if len(chosen):
+                for i in range(start, end):
+                    rows[i, first + c] = values[np.uint64(chosen[low + i])]
+            else:
+                for i in range(start, end):
+                    rows[i, first + c] = values[np.uint64(low + i)]
 
 
 @numba.njit(nogil=True, cache=True)

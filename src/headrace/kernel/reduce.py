@@ -14,9 +14,11 @@ import numpy as np
 from headrace.algebra.ops import Op, Words
 from headrace.kernel.coding import Coder, Codes, recode
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import move, or_column, put_column, put_taken
-from headrace.kernel.rows import BATCH_ROWS, Rows
+from headrace.kernel.matrix import addresses, move, or_column, put_columns
+from headrace.kernel.rows import Rows
 from headrace.kernel.table import Table
+
+_BATCH_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,14 @@ class Reducer:
         """
         if coders != self._coders:
             self._recode(coders)
-        words = self._layout.words
-        batch = np.empty((min(BATCH_ROWS, rows), self._table.width), dtype=np.int64)
-        for low in range(0, rows, BATCH_ROWS):
-            piece = batch[: min(BATCH_ROWS, rows - low)]
+        columns = [np.ascontiguousarray(slot) for slot in slots]
+        places, size = addresses(columns), len(columns[0]) if columns else 0
+        numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
+        batch = self._batch(rows)
+        for low in range(0, rows, max(1, len(batch))):
+            piece = batch[: rows - low]
             self._layout.pack(codes, piece, low, chosen)
-            part = slice(low, low + len(piece))
-            for place, slot in enumerate(slots):
-                if chosen is None:
-                    put_column(piece, words + place, slot[part])
-                else:
-                    put_taken(piece, words + place, slot, chosen[part])
+            put_columns(piece, self._layout.words, places, size, low, numbers)
             self._table.add(piece)
 
     def pour(
@@ -106,10 +105,10 @@ class Reducer:
         ahead = 1 if first is not None else 0
         fields = rows.layout.moves(keys if rows.coders else (), self._layout.places[ahead:])
         columns, words = rows.slots(states), self._layout.words
-        batch = np.empty((min(BATCH_ROWS, len(chosen)), self._table.width), dtype=np.int64)
+        batch = self._batch(len(chosen))
         into = np.empty(len(chosen), dtype=np.int64)
-        for low in range(0, len(chosen), BATCH_ROWS):
-            part = chosen[low : low + BATCH_ROWS]
+        for low in range(0, len(chosen), max(1, len(batch))):
+            part = chosen[low : low + len(batch)]
             piece = batch[: len(part)]
             move(rows.matrix, part, fields, words, columns, piece)
             if first is not None:
@@ -144,6 +143,11 @@ class Reducer:
             _, states = old.columns([], range(len(self.ops)))
             slots = [slot for part in states for slot in part]
             self.add(coders, [Codes(column) for column in codes], slots, len(old))
+
+    def _batch(self, rows: int) -> Words:
+        """Room for so many rows on their way into the table, or for as many as fit into the cache."""
+        width = self._table.width
+        return np.empty((min(rows, max(_BATCH_BYTES // (8 * width), 1)), width), dtype=np.int64)
 
     def _empty(self) -> Table:
         return Table(self._layout.words, self.ops, self._expect)

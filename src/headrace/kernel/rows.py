@@ -15,9 +15,6 @@ from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Layout
 from headrace.kernel.matrix import unpack
 
-BATCH_ROWS = 1 << 15
-"""Rows that are laid out as a matrix at a time: so many fit into the cache."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 class Costs:
     """Constants of a machine; the defaults were fitted to the kernel on a usual server."""
 
-    record: float = 30.0
+    record: float = 15.0
     """To find the group of a record,"""
-    record_key: float = 4.0
+    record_key: float = 2.0
     """to pack one of its keys,"""
-    record_slot: float = 8.0
+    record_slot: float = 5.0
     """and to combine one slot of its states."""
-    row: float = 20.0
+    row: float = 22.0
     """To find the group of a parent's row,"""
-    row_slot: float = 5.0
+    row_slot: float = 4.5
     """and to combine one of its slots."""
-    group: float = 20.0
+    group: float = 40.0
     """A group that is new,"""
-    group_slot: float = 6.0
+    group_slot: float = 3.0
     """and one slot of it."""
 
     def from_records(self, records: float, rows: float, slots: int, keys: int) -> float:

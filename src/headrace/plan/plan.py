@@ -202,7 +202,13 @@ class Plan:
     def meeting(self, node: int) -> tuple[Deal, int]:
         """How rows of a node are dealt, and the node that names the bucket where they are not."""
         split = self.split_at(node)
-        return (self.deal_of(node), self.root_of(node)) if split is None else (Deal(), split)
+        if split is None:
+            return self.deal_of(node), self.root_of(node)
+        below = [other for other in range(len(self.nodes)) if split in (other, *self.above(other))]
+        common = [
+            key for key in self.nodes[split].keys if all(self.whole(other, Deal(key=key)) for other in below)
+        ]
+        return Deal(key=common[0] if common else None), split
 
     def gathers(self, node: int) -> bool:
         """Whether rows of a node come from several rounds of its parent's: records, or shorter slices."""
