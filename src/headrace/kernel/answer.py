@@ -15,7 +15,7 @@ from headrace.algebra.settle import NegativeFrequency
 from headrace.kernel.coding import RangeCoder
 from headrace.kernel.reduce import Column, Reducer, reduce
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Answer, Node, Plan, Slices
+from headrace.plan.plan import Answer, Node, Slices
 from headrace.query import Window
 
 _ROWS_AT_A_TIME = 1 << 16
@@ -26,16 +26,16 @@ class AnswerError(ArithmeticError):
     """An aggregate of a query's that has no answer: Spark raises an error too."""
 
 
-def finish(plan: Plan, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Array], int]]:
-    """The columns of an answer (window start and end, the query's keys, its aggregates), some rows at a time."""
-    node, query = plan.nodes[answer.node], answer.query
-    window, slices = query.window, node.slices
-    if len(rows) == 0 and (query.keys or slices is not None):
+def finish(node: Node, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Array], int]]:
+    """The columns of an answer (window start and end, the query's keys, its aggregates), some rows at a time.
+
+    The node's rows have been merged to those of the query's window.
+    """
+    query = answer.query
+    window = query.window
+    if len(rows) == 0 and (query.keys or window is not None):
         return
-    if window is not None and slices is not None and window.range_us != slices.size_us:
-        rows = _merge_slices(window, slices, rows)
-        slices = Slices(window.time, window.slide_us, window.offset_us)
-    timed = 0 if slices is None else 1
+    timed = 0 if window is None else 1
     keys = [*range(timed), *(node.place_of(key) for key in answer.keys)]
     from_bags: dict[int, pa.Array] = {}
     if answer.from_bag:
@@ -50,8 +50,8 @@ def finish(plan: Plan, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Arr
     for low in range(0, len(rows), _ROWS_AT_A_TIME):
         part = rows.slice(low, low + _ROWS_AT_A_TIME)
         columns, slots = part.columns(keys, states)
-        if window is not None and slices is not None:
-            starts = slices.start_of(np.asarray(columns[0]))
+        if window is not None:
+            starts = _slides(window).start_of(np.asarray(columns[0]))
             columns[:1] = [pa.array(starts), pa.array(starts + window.range_us)]
         for number, recipe in enumerate(answer.recipes):
             own, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
@@ -92,14 +92,16 @@ def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: 
     return lower_bag(recipe, into, groups, values, counts, unique=unique)
 
 
-def _merge_slices(window: Window, slices: Slices, rows: Rows) -> Rows:
+def merge_slices(window: Window | None, slices: Slices | None, rows: Rows) -> Rows:
     """Rows of slices to rows of windows: each slice goes into every window that has it.
 
     Windows are numbered by their slides, as slices of that length would be.
     """
+    if window is None or slices is None or slices.size_us == window.range_us or len(rows) == 0:
+        return rows
     (numbers,), _ = rows.columns([0], [])
     starts = slices.start_of(np.asarray(numbers))
-    slides = Slices(window.time, window.slide_us, window.offset_us)
+    slides = _slides(window)
     latest = slides.number_of(starts)
     windows = -(-window.range_us // window.slide_us)
     coder = RangeCoder(pa.int64(), int(latest.min()) - windows, int(latest.max()))
@@ -109,3 +111,8 @@ def _merge_slices(window: Window, slices: Slices, rows: Rows) -> Rows:
         own = Column(coder, coder.encode(pa.array(latest - back)).plain())
         merged.pour(rows, range(1, len(rows.coders)), range(len(rows.ops)), inside, own)
     return merged.rows
+
+
+def _slides(window: Window) -> Slices:
+    """Stretches of time of which one begins with each window."""
+    return Slices(window.time, window.slide_us, window.offset_us % window.slide_us)

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.answer import finish
+from headrace.kernel.answer import finish, merge_slices
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
+from headrace.query import Window
 
 
 @dataclass(slots=True)
@@ -79,11 +80,14 @@ class Cascade:
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
+        windows: dict[Window | None, Rows] = {}
         for number in self.plan.answers_of(index):
-            measure = self.measures.answer(number)
+            measure, answer = self.measures.answer(number), self.plan.answers[number]
             measure.rows_in += len(rows)
-            begin = time.perf_counter()
-            for columns, count in finish(self.plan, self.plan.answers[number], rows):
+            begin, window = time.perf_counter(), answer.query.window
+            if window not in windows:
+                windows[window] = merge_slices(window, node.slices, rows)
+            for columns, count in finish(node, answer, windows[window]):
                 size = sum(column.nbytes for column in columns)
                 measure.add(0, count, size, time.perf_counter() - begin)
                 yield Ready(number, count, tuple(columns))

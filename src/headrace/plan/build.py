@@ -189,4 +189,5 @@ def _plan(
         for shape in order
         for member in wanted.get(shape, ())
     ]
-    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside)
+    rows = tuple(tree.rows[shape] for shape in order)
+    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, rows)

@@ -146,6 +146,8 @@ class Plan:
     deals: tuple[Deal | None, ...]
     answers: tuple[Answer, ...]
     beside: tuple[tuple[str, str], ...]
+    rows: tuple[float, ...]
+    """How many rows each node is thought to have."""
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -235,7 +237,7 @@ class Plan:
             {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(parent)}
             | {"filter": node.filter.sql if node.filter else None, "slices": _slices(node.slices)}
             | {"marks": [mark.sql for mark in node.marks]}
-            | {"states": len(node.states), "answers": list(self.names(index))}
+            | {"states": len(node.states), "rows": round(self.rows[index]), "answers": list(self.names(index))}
             | ({"dealt by": str(self.deals[index])} if parent is None else {})
             for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
         ]

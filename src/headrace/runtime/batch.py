@@ -58,11 +58,16 @@ class Prepared:
     session: Session
 
 
-def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Prepared:
-    """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`."""
+def prepare(
+    queries: Mapping[str, Query], stream: Stream, spark: SparkSession, frame: DataFrame | None = None
+) -> Prepared:
+    """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
+
+    `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer.
+    """
     from pyspark.errors import AnalysisException  # see session.py
 
-    frame = stream.dataframe(spark)
+    frame = frame if frame is not None else stream.dataframe(spark)
     session = _session(frame, spark)
     safe = cache(session.never_raises)
     inner = [guarded(query, safe) for query in queries.values()]
@@ -71,7 +76,7 @@ def prepare(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -
     try:
         types = _types(needed, frame)
     except AnalysisException:
-        analyse(queries, stream, spark)  # says in which query, and where
+        analyse(queries, stream, spark, frame)  # says in which query, and where
         raise
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
     sizes = None
@@ -86,13 +91,14 @@ def run_batch(
 ) -> Results:
     """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
 
-    The shared pass is done when this returns. While it runs, Spark looks at each query as a whole.
+    The shared pass is done when this returns. Meanwhile Spark looks at each query as a whole.
     """
     begin = time.perf_counter()
-    prepared = prepare(queries, stream, spark)
-    plan = prepared.plan
     with ThreadPoolExecutor(1) as threads:
-        analysis = threads.submit(analyse, queries, stream, spark)
+        frame = stream.dataframe(spark)
+        analysis = threads.submit(analyse, queries, stream, spark, frame)
+        prepared = prepare(queries, stream, spark, frame)
+        plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
         analysed = analysis.result()

@@ -47,7 +47,8 @@ class Profile:
         for index, measure in self.nodes.items():
             answers = [self.answers[n].seconds for n in self.plan.answers_of(index) if n in self.answers]
             notes[index] = (
-                f"{measure.rows_in:,} -> {measure.rows_out:,} rows, {measure.bytes_out / 1e6:,.1f} MB, "
+                f"{measure.rows_in:,} -> {measure.rows_out:,} rows ({self.plan.rows[index]:,.0f} expected), "
+                f"{measure.bytes_out / 1e6:,.1f} MB, "
                 f"{measure.seconds:.2f} s" + (f", answers {sum(answers):.2f} s" if answers else "")
             )
         return f"{self.plan.explain(notes)}\n{self.seconds:.2f} s in all; seconds of nodes are those of all cores"

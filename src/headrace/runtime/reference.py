@@ -23,11 +23,16 @@ def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSess
     return Results({name: partial(frames.__getitem__, name) for name in frames}, spark)
 
 
-def analyse(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> dict[str, DataFrame]:
-    """The queries as Spark understands them; raises `WorkloadError` with all of its complaints."""
+def analyse(
+    queries: Mapping[str, Query], stream: Stream, spark: SparkSession, frame: DataFrame | None = None
+) -> dict[str, DataFrame]:
+    """The queries as Spark understands them; raises `WorkloadError` with all of its complaints.
+
+    `frame` is the stream's DataFrame, where there is one already.
+    """
     from pyspark.errors import AnalysisException  # see session.py
 
-    stream.register(spark)
+    stream.register(spark, frame)
     frames, problems = {}, []
     for name, query in queries.items():
         try:

@@ -14,7 +14,7 @@ from headrace.algebra.states import MOST_RECORDS, Fact
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
-from headrace.plan.plan import Plan
+from headrace.plan.plan import Plan, Slices
 from headrace.plan.sizes import Block
 from headrace.query import Expression
 from headrace.sources import Stream
@@ -157,7 +157,7 @@ def plan_reading(
     times = Counter(each.time for each in slices if source.name_of(each.time) is not None)
     if times:
         (time, _), *_ = times.most_common(1)
-        grids = [Grid(each.size_us, each.offset_us) for each in slices if each.time == time]
+        grids = _grids(plan, time, max(1, source.span_us(source.name_of(time) or "") or 1))
         by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
             return Reading(names, tuple(made), tuple(by_time), time)
@@ -189,6 +189,16 @@ def _sampled(made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array
         return _input("", made, columns)
     except InputError:
         return None
+
+
+def _grids(plan: Plan, time: Expression, span_us: int) -> list[Grid]:
+    """The edges of the slices of all nodes that gather rows, with the rows of a slice."""
+    rows: dict[Slices, float] = {}
+    for index, node in enumerate(plan.nodes):
+        if node.slices is not None and node.slices.time == time and plan.gathers(index):
+            own = plan.rows[index] * min(1.0, node.slices.size_us / span_us)
+            rows[node.slices] = rows.get(node.slices, 0.0) + own
+    return [Grid(slices.size_us, slices.offset_us, own) for slices, own in rows.items()]
 
 
 def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[RowGroup]:

@@ -65,9 +65,10 @@ class Stream:
         """The stream as plain Spark reads it."""
         return spark.read.parquet(self.data) if isinstance(self.data, str) else self.data
 
-    def register(self, spark: SparkSession) -> None:
-        """Make the stream known to `spark.sql` under its name."""
-        self.dataframe(spark).createOrReplaceTempView(quote_name(self.name))
+    def register(self, spark: SparkSession, frame: DataFrame | None = None) -> None:
+        """Make the stream known to `spark.sql` under its name; `frame` is its DataFrame, where there is one."""
+        frame = frame if frame is not None else self.dataframe(spark)
+        frame.createOrReplaceTempView(quote_name(self.name))
 
     def _check_time(self) -> None:
         by_name = {column.name.lower(): column for column in self.columns}

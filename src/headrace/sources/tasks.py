@@ -10,8 +10,8 @@ import numpy as np
 
 from headrace.sources.parquet import RowGroup, Task
 
-_UNEVEN = 0.25
-"""An edge may move by this part of a task's share of the records, to lie on an edge of slices."""
+_TRAVEL = 10
+"""What the rows of a slice cost that two tasks have parts of, in records that one task has more than another."""
 _READ_AGAIN = 0.25
 """Row groups on an edge are read by two tasks; all such may be this part of the records."""
 
@@ -24,10 +24,19 @@ _POINTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Edges of slices: offset + i * size."""
+    """Edges of slices: offset + i * size; and the rows of one slice, which travel where it is cut."""
 
     size_us: int
     offset_us: int
+    rows: float
+
+    def has(self, time_us: int) -> bool:
+        """Whether an edge is at a time."""
+        return (time_us - self.offset_us) % self.size_us == 0
+
+    def nearest(self, time_us: int) -> int:
+        """The edge nearest to a time."""
+        return round((time_us - self.offset_us) / self.size_us) * self.size_us + self.offset_us
 
 
 def deal_row_groups(groups: Sequence[RowGroup], tasks: int) -> list[Task]:
@@ -55,7 +64,7 @@ def _part(groups: Sequence[RowGroup], start: int, end: int) -> Task:
 
 
 def deal_by_time(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Grid]) -> list[Task] | None:
-    """A stretch of time for each task, with edges on those of the coarsest grid that keeps the shares even.
+    """A stretch of time for each task, with edges on those of slices where that keeps the shares even enough.
 
     None where that would not pay: a row group does not tell its times, or too many of them would be read twice.
     """
@@ -83,18 +92,19 @@ def _overlaps(group: RowGroup, time: str, start: int | None, end: int | None) ->
 
 
 def _edges(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Grid]) -> list[int]:
-    """Times that cut the records into even shares."""
+    """Times that cut the records into even shares, as far as that costs less than the rows that have to travel."""
     clock = _Clock(groups, time)
-    share = clock.total / tasks
     found: list[int] = []
     for number in range(1, tasks):
-        even = clock.when(number * share)
-        edge = even
-        for grid in sorted(grids, key=lambda grid: -grid.size_us):
-            snapped = round((even - grid.offset_us) / grid.size_us) * grid.size_us + grid.offset_us
-            if abs(clock.before(snapped) - number * share) <= _UNEVEN * share:
-                edge = snapped
-                break
+        records = number * clock.total / tasks
+        even = clock.when(records)
+        edge = min(
+            [even, *(grid.nearest(even) for grid in grids)],
+            key=lambda edge: (
+                abs(clock.before(edge) - records)
+                + _TRAVEL * sum(grid.rows for grid in grids if not grid.has(edge))
+            ),
+        )
         if not found or edge > found[-1]:
             found.append(edge)
     return found
