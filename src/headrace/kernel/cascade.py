@@ -117,11 +117,13 @@ def reduce_to(parent: Node, child: Node, rows: Rows) -> Rows:
 
 def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding) -> None:
     """Put what a parent's rows have for a child into its reducer; `coding` is for slices that are longer."""
+    if len(rows) == 0:
+        return
     keys = [parent.place_of(key) for key in child.keys] + [parent.place_of_mark(mark) for mark in child.marks]
     first = None
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
-    elif child.slices is not None and parent.slices is not None and len(rows):
+    elif child.slices is not None and parent.slices is not None:
         first = _longer_slices(parent.slices, child.slices, rows, coding)
     states = [parent.states.index(state) for state in child.states]
     into.pour(rows, keys, states, _chosen(parent, child, rows), first)
@@ -140,7 +142,7 @@ def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> C
 
 def _chosen(parent: Node, child: Node, rows: Rows) -> Words | None:
     """The numbers of the rows for which the child's filter, or one of its marks, is true; None says all."""
-    if child.any_of == parent.any_of or not child.any_of or len(rows) == 0:
+    if child.any_of == parent.any_of or not child.any_of:
         return None
     keep = [rows.codes(parent.place_of_mark(condition)) != 0 for condition in child.any_of]
     return np.flatnonzero(np.logical_or.reduce(keep))

@@ -45,7 +45,7 @@ class HighLevel:
         return True
 
     def _is_for(self, node: int) -> bool:
-        return self._last or self._plan.split_at(node) is None
+        return self._last == (self._plan.split_at(node) is not None)
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""

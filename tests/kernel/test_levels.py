@@ -1,0 +1,169 @@
+"""Both levels without Spark: any plan, any split of the records and any budget give the same answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace import Workload
+from headrace.algebra.states import Fact
+from headrace.kernel.high import HighLevel
+from headrace.kernel.low import LowLevel, Stretch, node_inputs
+from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.plan.build import make_plan
+from headrace.plan.guard import guarded
+from headrace.plan.plan import Plan
+from headrace.plan.sizes import Sizes
+from headrace.query import Expression, Query
+
+MINUTE = 60_000_000
+HALF_MINUTES = range(0, 20 * MINUTE, MINUTE // 2)
+BUCKETS = 3
+TIME = Expression.parse("ts")
+TYPES = {"ts": pa.timestamp("us", "UTC"), "a": pa.int32(), "b": pa.string(), "x": pa.int64(), "f": pa.bool_()}
+FACTS = {Expression.parse(name): Fact(kind, nullable=name != "ts") for name, kind in TYPES.items()}
+WINDOWS = ("", "window(ts, '1 minute')", "window(ts, '2 minutes')", "window(ts, '6 minutes')")
+OVERLAPPING = ("window(ts, '3 minutes', '1 minute')", "window(ts, '4 minutes', '2 minutes', '1 minute')")
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(0, 20 * MINUTE),
+        st.none() | st.integers(0, 3),
+        st.none() | st.sampled_from("pqr"),
+        st.integers(0, 9),
+        st.none() | st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    keys = draw(st.sets(st.sampled_from("ab")))
+    window = draw(st.sampled_from(WINDOWS + OVERLAPPING))
+    measure = draw(st.sampled_from(["count(*)", "sum(x)", "count(DISTINCT b)"]))
+    group = ", ".join([*([window] if window else []), *sorted(keys)])
+    where = draw(st.sampled_from(["", " WHERE f"]))
+    return f"SELECT {measure} FROM t{where}" + (f" GROUP BY {group}" if group else "")
+
+
+def plan_of(queries: list[str], records: list[Any], sampled: bool) -> Plan:
+    """A plan for what is known of the records, or for nothing: then nothing but the queries' own nodes is kept."""
+    workload = Workload({f"q{number}": text for number, text in enumerate(queries)})
+    blocks = [{Expression.parse(n): c for n, c in table_of(records).items()}] if sampled and records else []
+    sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
+    return make_plan([guarded(query, lambda _: False) for query in workload.values()], FACTS, sizes, cores=2)
+
+
+def table_of(records: list[Any]) -> dict[str, pa.Array]:
+    return {name: pa.array([r[i] for r in records], kind) for i, (name, kind) in enumerate(TYPES.items())}
+
+
+def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budget: int) -> Iterator[Piece]:
+    """The pieces of tasks; those with `edges` have a stretch of time each, and read it in order."""
+    # A batch without columns would have no rows.
+    inputs = tuple(dict.fromkeys([TIME, *(e for root in plan.roots for e in node_inputs(plan.nodes[root]))]))
+    for number, task in enumerate(tasks):
+        own = None
+        if edges is not None:
+            bounds = [None, *edges, None]
+            own = Stretch(TIME, bounds[number], bounds[number + 1])
+        level = LowLevel(plan, inputs, budget, BUCKETS, own)
+        records = sorted(task, key=lambda record: record[0]) if edges is not None else task
+        for start in range(0, len(records), 7):
+            columns = table_of(records[start : start + 7])
+            batch = pa.record_batch([columns[e.sql] for e in inputs], [e.sql for e in inputs])
+            yield from level.add(batch)
+            if edges is not None and records[start + 7 :]:
+                yield from level.close(records[start + 7][0])
+        yield from level.finish()
+
+
+def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of all queries, after both times that partials meet."""
+    for last in (False, True):
+        levels = [HighLevel(plan, bucket, BUCKETS, last) for bucket in range(BUCKETS)]
+        kept: list[Piece] = []
+        for piece in pieces:
+            if not isinstance(piece, Partial) or not levels[piece.bucket].add(piece.node, piece.blob):
+                kept.append(piece)
+        pieces = kept + [piece for level in levels for piece in level.finish()]
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for piece in pieces:
+        assert isinstance(piece, Ready)
+        name = plan.answers[piece.answer].query.name
+        found[name] += zip(*(column.to_pylist() for column in piece.columns), strict=True)
+    return found
+
+
+def plain(query: Query, records: list[Any]) -> list[tuple[Any, ...]]:
+    """What a query means, one record at a time."""
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    if not query.keys and query.window is None:
+        groups[()] = []
+    for record in records:
+        named = dict(zip(TYPES, record, strict=True))
+        if query.where is not None and not named["f"]:
+            continue
+        key = tuple(named[k.sql] for k in query.keys)
+        if query.window is None:
+            groups[key].append(named)
+            continue
+        window = query.window
+        first = (named["ts"] - window.offset_us) // window.slide_us * window.slide_us + window.offset_us
+        start = first
+        while start + window.range_us > named["ts"]:
+            groups[start, start + window.range_us, *key].append(named)
+            start -= window.slide_us
+    return [(*key, measure(query.aggregates[0].sql, members)) for key, members in groups.items()]
+
+
+def measure(sql: str, members: list[Any]) -> Any:
+    if sql == "count(*)":
+        return len(members)
+    if sql == "sum(x)":
+        return sum(member["x"] for member in members) if members else None
+    return len({member["b"] for member in members} - {None})
+
+
+@given(
+    queries=st.lists(texts(), min_size=1, max_size=6),
+    records=RECORDS,
+    edges=st.none()
+    | st.lists(st.integers(0, 20).map(lambda n: n * MINUTE // 2), unique=True, max_size=3).map(sorted),
+    budget=st.sampled_from([1, 4096, 1 << 30]),
+    sampled=st.booleans(),
+)
+def test_levels(
+    queries: list[str], records: list[Any], edges: list[int] | None, budget: int, sampled: bool
+) -> None:
+    plan = plan_of(queries, records, sampled)
+    if edges is None:
+        tasks = [records[0::2], records[1::2]]
+    else:
+        bounds = [-1, *edges, 10**12]
+        tasks = [[r for r in records if low <= r[0] < high] for low, high in itertools.pairwise(bounds)]
+    found = answers_of(plan, list(low_pieces(plan, tasks, edges, budget)))
+    assert not plan.beside
+    for answer in plan.answers:
+        expected = plain(answer.query, records)
+        assert Counter(found[answer.query.name]) == Counter(expected), f"{answer.query.sql}\n{plan.explain()}"
+
+
+@pytest.mark.parametrize("records", [[], [(0, 1, "p", 1, True)]])
+def test_one_answer_without_keys_beside_groups_that_meet_twice(records: list[Any]) -> None:
+    queries = [
+        "SELECT count(*) FROM t",
+        "SELECT a, count(DISTINCT b) FROM t GROUP BY a",
+        "SELECT sum(x) FROM t WHERE f",
+    ]
+    plan = plan_of(queries, records, sampled=False)
+    found = answers_of(plan, list(low_pieces(plan, [records], None, 1 << 30)))
+    assert found["q0"] == [(len(records),)]
+    assert found["q2"] == [(1 if records else None,)]
