@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import SparkSession
 
+import headrace.kernel
 from headrace.runtime.session import start_session
 
 # Spark answers in tens or hundreds of milliseconds, so a deadline per example would only measure the machine.
@@ -20,6 +21,13 @@ settings.register_profile(
     "headrace", settings.get_profile("shrink"), phases=set(Phase) - {Phase.shrink, Phase.explain}
 )
 settings.load_profile("headrace")
+
+KERNEL = Path(headrace.kernel.__file__).parent
+# Numba does not notice that a compiled function calls into a file that has changed.
+_latest = max(file.stat().st_mtime for file in KERNEL.glob("*.py"))
+for _index in KERNEL.glob("__pycache__/*.nbi"):
+    if _index.stat().st_mtime < _latest:
+        _index.unlink(missing_ok=True)
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

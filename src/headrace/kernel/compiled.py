@@ -9,10 +9,11 @@ from headrace.algebra.ops import Op, slot_count
 from headrace.kernel import combine, matrix, table
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
+from headrace.plan import growth
 
 _FUNCTIONS = [
     function
-    for module in (combine, matrix, table)
+    for module in (combine, matrix, table, growth)
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
@@ -37,6 +38,7 @@ def load_kernels() -> bool:
         for chosen in (None, np.arange(rows)):
             reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
         reduce(reducer.rows, [1], [0])[0].columns([0], [0])
+    growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     return _compilations() > before
 
 
