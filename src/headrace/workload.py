@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,12 +126,18 @@ def _parse_all(
 def _parse_one(name: str, text: str | Source, stream: Stream | None, functions: Collection[str]) -> Query:
     if stream is None:
         return parse_query(name, text)
-    query = parse_query(name, text, columns=stream.column_names, functions=functions)
+    query = _parse_once(name, text, stream.column_names, frozenset(functions))
     if query.stream.lower() != stream.name.lower() and not any(obstacle.foreign for obstacle in query.obstacles):
         message = f"reads '{query.stream}', but the stream is named '{stream.name}'"
         hint = did_you_mean(query.stream, [stream.name]) or f"write FROM {stream.name}"
         raise QueryError([query.source.problem(message, query.stream_span, hint)])
     return query
+
+
+@lru_cache(maxsize=4096)
+def _parse_once(name: str, text: str | Source, columns: tuple[str, ...], functions: frozenset[str]) -> Query:
+    """A query of a workload that runs again and again need not be parsed again."""
+    return parse_query(name, text, columns=columns, functions=functions)
 
 
 def read_texts(path: Path) -> Iterator[tuple[str, Source]]:

@@ -45,6 +45,7 @@ class Sizes:
         self._chosen: dict[Expression, list[npt.NDArray[np.int64]]] = {}
         self._sampled: dict[tuple[frozenset[Term], Expression | None], Sampled] = {}
         self._groups: dict[tuple[frozenset[Term], Expression | None, int | None], float] = {}
+        self._singles: dict[tuple[Term, Expression | None, float], float] = {}
 
     def records(self, condition: Expression | None) -> float:
         """How many records a condition is true for."""
@@ -83,10 +84,16 @@ class Sizes:
         """The groups of so many records that the condition is true for."""
         known = frozenset(term for term in terms if term[0] in self._known)
         # Sets have no order, and products of floating numbers do.
-        apart = math.prod(sorted(self._sample(frozenset({term}), condition).at(records) for term in known))
+        apart = math.prod(sorted(self._alone(term, condition, records) for term in known))
         together = self._sample(known, condition).at(records) if len(known) > 1 else apart
         guessed = math.prod(2.0 if is_mark else records / _UNKNOWN_REPEATS + 1 for _, is_mark in terms - known)
         return min(min(apart, together) * guessed, records)
+
+    def _alone(self, term: Term, condition: Expression | None, records: float) -> float:
+        place = term, condition, records
+        if place not in self._singles:
+            self._singles[place] = self._sample(frozenset({term}), condition).at(records)
+        return self._singles[place]
 
     def _sample(self, terms: frozenset[Term], condition: Expression | None) -> Sampled:
         place = terms, condition
