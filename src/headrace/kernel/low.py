@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measures, make_reducer, pour
+from headrace.kernel.cascade import Cascade, Measure, Measures, make_reducer, pour
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
@@ -41,7 +41,8 @@ class LowLevel:
     def __init__(
         self, plan: Plan, inputs: Sequence[Expression], budget: int, buckets: int, own: Stretch | None = None
     ) -> None:
-        self.measures = Measures()
+        # A root that no record gets to is shown as well, with nothing.
+        self.measures = Measures(nodes={root: Measure() for root in plan.roots})
         self._plan = plan
         self._buckets = buckets
         self._inputs = tuple(inputs)
