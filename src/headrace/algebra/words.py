@@ -45,6 +45,11 @@ def to_integers(array: pa.Array) -> tuple[npt.NDArray[np.signedinteger[Any]], Va
     return _view(array, np.dtype(kind.to_pandas_dtype())), None
 
 
+def truth(condition: pa.Array) -> Valid:
+    """Where a condition is true: neither false nor null."""
+    return np.asarray(condition.fill_null(False), dtype=np.bool_)
+
+
 def to_words(array: pa.Array) -> tuple[Words, Valid | None]:
     """The words of a column (0 where it is null) and which of its values are not null; None says all."""
     valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array), dtype=np.bool_)

@@ -114,15 +114,12 @@ def _merge_moments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
         for slot in range(at, at + 5):
             rows[g, slot] = batch[i, slot]
         return
-    n = n1 + n2
     delta = batch[i, at + 1] - rows[g, at + 1]
-    step = delta / n
+    step = delta / (n1 + n2)
     a2, a3, a4 = rows[g, at + 2], rows[g, at + 3], rows[g, at + 4]
     b2, b3, b4 = batch[i, at + 2], batch[i, at + 3], batch[i, at + 4]
     both = n1 * n2
-    rows[g, at] = n
-    rows[g, at + 1] += step * n2
-    rows[g, at + 2] = a2 + b2 + delta * step * both
+    _merge_variance(rows, g, batch, i, at)
     rows[g, at + 3] = a3 + b3 + step * step * delta * both * (n1 - n2) + 3.0 * step * (n1 * b2 - n2 * a2)
     rows[g, at + 4] = (
         a4

@@ -9,7 +9,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
 from headrace.kernel.partial import unpack_partial
-from headrace.kernel.piece import Piece, home_bucket
+from headrace.kernel.piece import Piece
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
@@ -31,8 +31,8 @@ class HighLevel:
         for answer in plan.answers:
             if answer.query.keys or answer.query.window is not None or not self._is_for(answer.node):
                 continue
-            if home_bucket(plan, answer.node, buckets) == bucket:
-                _, home = plan.meeting(answer.node)
+            _, home = plan.meeting(answer.node)
+            if home % buckets == bucket:
                 self._meetings[home] = _Meeting(plan.nodes[home])
 
     def add(self, node: int, blob: bytes) -> bool:

@@ -36,12 +36,6 @@ class Ready:
 Piece = Partial | Ready
 
 
-def home_bucket(plan: Plan, node: int, buckets: int) -> int:
-    """The bucket of a node whose rows all have to meet."""
-    _, home = plan.meeting(node)
-    return home % buckets
-
-
 def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
     """Rows of a node as partials, each for its bucket."""
     for bucket, part in _deal_rows(plan, node, rows, buckets):
@@ -59,9 +53,9 @@ def slice_numbers(rows: Rows) -> Words:
 def _deal_rows(plan: Plan, index: int, rows: Rows, buckets: int) -> Iterator[tuple[int, Rows]]:
     if len(rows) == 0:
         return
-    node, (deal, _) = plan.nodes[index], plan.meeting(index)
+    node, (deal, home) = plan.nodes[index], plan.meeting(index)
     if deal.epoch is None and deal.key is None:
-        yield home_bucket(plan, index, buckets), rows
+        yield home % buckets, rows
         return
     mark = np.zeros(len(rows), dtype=np.uint64)
     if deal.epoch is not None:

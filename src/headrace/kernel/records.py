@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
 from headrace.algebra.states import State
-from headrace.algebra.words import Valid, to_words
+from headrace.algebra.words import Valid, to_words, truth
 from headrace.kernel.coding import Coder, Codes, Outgrown, RangeCoder, make_coder
 from headrace.plan.plan import Node, Slices
 from headrace.query import Expression
@@ -101,8 +101,7 @@ class Records:
     def _truth(self, condition: Expression) -> Valid:
         """Where a condition is true: neither false nor null."""
         if condition not in self._truths:
-            column = self._columns[condition]
-            self._truths[condition] = np.asarray(pc.fill_null(column, False), dtype=np.bool_)
+            self._truths[condition] = truth(self._columns[condition])
         return self._truths[condition]
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:

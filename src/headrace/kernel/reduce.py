@@ -74,7 +74,7 @@ class Reducer:
         """
         if coders != self._coders:
             self._recode(coders)
-        columns = [np.ascontiguousarray(slot) for slot in slots]
+        columns = [np.ascontiguousarray(slot, dtype=np.int64) for slot in slots]
         places, size = addresses(columns), len(columns[0]) if columns else 0
         numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
         batch = self._batch(rows)

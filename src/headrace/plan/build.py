@@ -67,11 +67,7 @@ def make_plan(
     wanted: dict[Shape, list[Member]] = {}
     for member in members:
         wanted.setdefault(_shape(member, shapes), []).append(member)
-    states = {
-        shape: frozenset(state for member in sharing for recipe in member.recipes for state in recipe.states)
-        for shape, sharing in wanted.items()
-    }
-    tree = search(states, shapes, sizes, costs)
+    tree = search({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
     return _plan(tree, wanted, shapes, sizes.span_us, cores, tuple(beside))
 
 
@@ -102,12 +98,12 @@ _EPOCHS_PER_CORE = 2
 def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None, cores: int) -> Deal:
     """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
     windows = [member.query.window for member in members]
-    tumbling = {window for window in windows if window is not None and window.tumbling}
+    tumbling = dict.fromkeys(_slices(window) for window in windows if window is not None and window.tumbling)
     epoch = None
-    for window in sorted(tumbling, key=lambda window: window.range_us):
-        if span_us is None or span_us // window.range_us >= _EPOCHS_PER_CORE * cores:
-            own = Slices(window.time, window.range_us, window.offset_us % window.range_us)
-            epoch = own if slices is not None and slices.has_edges_of(own) else epoch
+    for own in sorted(filter(None, tumbling), key=lambda own: own.size_us):
+        enough = span_us is None or span_us // own.size_us >= _EPOCHS_PER_CORE * cores
+        if enough and slices is not None and slices.has_edges_of(own):
+            epoch = own
     if epoch is not None and span_us is not None:
         return Deal(epoch)
     votes = [key for member in members for key in member.keys]
@@ -127,6 +123,11 @@ def _member(guarded: Guarded, facts: Facts) -> Member:
     if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
         raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
     return Member(query, guarded.keys, tuple(_recipe(aggregate, facts) for aggregate in guarded.aggregates))
+
+
+def _states(members: Iterable[Member]) -> dict[State, None]:
+    """The states that queries need, each once, in their order."""
+    return dict.fromkeys(state for member in members for recipe in member.recipes for state in recipe.states)
 
 
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
@@ -162,11 +163,14 @@ def _plan(
     unmarked = dict.fromkeys(order, False)
     for shape in reversed(order):
         members = wanted.get(shape, ())
-        states[shape] |= dict.fromkeys(s for member in members for recipe in member.recipes for s in recipe.states)
+        states[shape] |= _states(members)
         unmarked[shape] |= bool(members) or not shape.marks
         if (parent := tree.parents[shape]) is not None:
             states[parent] |= states[shape]
             unmarked[parent] |= unmarked[shape] and shape.filter == parent.filter
+    sharing: dict[Shape, list[Member]] = {}
+    for shape, own in wanted.items():
+        sharing.setdefault(tree.root_of(shape), []).extend(own)
     places = {shape: index for index, shape in enumerate(order)}
     nodes, deals = [], []
     for shape in order:
@@ -181,8 +185,7 @@ def _plan(
                 only_marked=not unmarked[shape],
             )
         )
-        sharing = [member for own in wanted if tree.root_of(own) == shape for member in wanted[own]]
-        deals.append(_deal(sharing, slices, span_us, cores) if tree.parents[shape] is None else None)
+        deals.append(_deal(sharing[shape], slices, span_us, cores) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers = [
         Answer(member.query, member.keys, places[shape], member.recipes)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.words import fits_word, to_words
+from headrace.algebra.words import fits_word, to_words, truth
 from headrace.plan.growth import Growth, Hashes, Sampled, count_groups
 from headrace.plan.plan import Slices
 from headrace.query import Expression
@@ -111,7 +111,7 @@ class Sizes:
 
     def _choose(self, condition: Expression) -> list[npt.NDArray[np.int64]]:
         if condition not in self._chosen:
-            self._chosen[condition] = [np.flatnonzero(_truth(block[condition])) for block in self._blocks]
+            self._chosen[condition] = [np.flatnonzero(truth(block[condition])) for block in self._blocks]
         return self._chosen[condition]
 
     def _hash(self, term: Term) -> list[Hashes]:
@@ -119,17 +119,13 @@ class Sizes:
             expression, is_mark = term
             columns = [block[expression] for block in self._blocks]
             if is_mark:
-                columns = [pa.array(_truth(column)) for column in columns]
+                columns = [pa.array(truth(column)) for column in columns]
             # Files may name the zone of a time differently.
             whole = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
             seed = hashlib.blake2b(f"{is_mark} {expression.canonical}".encode(), digest_size=8).digest()
             ends = np.cumsum([len(column) for column in columns])
             self._hashes[term] = np.split(hash_column(whole, int.from_bytes(seed)), ends[:-1])
         return self._hashes[term]
-
-
-def _truth(column: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(column.fill_null(False), dtype=np.bool_)
 
 
 def hash_column(column: pa.Array, seed: int) -> Hashes:
