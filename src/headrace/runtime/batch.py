@@ -32,7 +32,7 @@ from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
-from headrace.runtime.source import Session, Source, plan_reading, sample
+from headrace.runtime.source import Session, Source, Ways, find_ways, plan_reading, sample
 from headrace.runtime.worker import PIECES, Work, read_kept
 from headrace.sources import Stream
 
@@ -56,6 +56,7 @@ class Prepared:
     frame: DataFrame
     source: Source | None
     session: Session
+    ways: Ways
 
 
 def prepare(
@@ -79,11 +80,13 @@ def prepare(
         analyse(queries, stream, spark, frame)  # says in which query, and where
         raise
     facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
-    sizes = None
+    sizes: Sizes | None = None
+    ways: Ways = {}
     if source is not None:
-        sizes = Sizes(sample(source, types, facts, session), source.records, source.span_us(stream.time))
+        ways = find_ways(source, types, facts, session)
+        sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
     plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism)
-    return Prepared(plan, facts, frame, source, session)
+    return Prepared(plan, facts, frame, source, session, ways)
 
 
 def run_batch(
@@ -204,8 +207,8 @@ class _SharedPass:
         reading = None
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
-            facts, session = self._prepared.facts, self._prepared.session
-            reading = plan_reading(source, work.plan, work.inputs, facts, session, cores)
+            ways, facts, session = self._prepared.ways, self._prepared.facts, self._prepared.session
+            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores)
         if reading is not None:
             here = reading
 

@@ -128,29 +128,56 @@ def _input(what: str, made: Evaluator | str, columns: Mapping[str, pa.Array]) ->
         raise InputError(f"{what}: {error}") from error
 
 
+Ways = Mapping[Expression, Evaluator | str]
+"""How workers come by expressions, as far as they can: compiled, or the name of a column."""
+
+
+def find_ways(source: Source, expressions: Iterable[Expression], facts: Facts, session: Session) -> Ways:
+    """The ways to all expressions that the kernel knows."""
+    ways = {e: source.name_of(e) or _evaluator(e, facts, session) for e in expressions}
+    return {expression: how for expression, how in ways.items() if how is not None}
+
+
+def _names_in(ways: Iterable[Evaluator | str]) -> tuple[str, ...]:
+    """The columns that are read for them, each once."""
+    used = [(how,) if isinstance(how, str) else how.names for how in ways]
+    return tuple(dict.fromkeys(name for part in used for name in part))
+
+
+def _can_read(source: Source, names: Sequence[str], session: Session) -> bool:
+    """Whether there are columns to read, all of them known to Spark, and of the types that it gives them."""
+    if not names or any(name not in session.columns for name in names):
+        return False
+    return can_read(source.footers, {name: session.columns[name] for name in names})
+
+
 def plan_reading(
-    source: Source, plan: Plan, inputs: tuple[Expression, ...], facts: Facts, session: Session, tasks: int
+    source: Source,
+    plan: Plan,
+    inputs: tuple[Expression, ...],
+    known: Ways,
+    facts: Facts,
+    session: Session,
+    tasks: int,
 ) -> Reading | None:
-    """Who reads what; None where Spark has to read, since the kernel does not know some expression or type."""
+    """Who reads what; None where Spark has to read, since the kernel does not know some expression or type.
+
+    `known` are the ways that have been found already.
+    """
+    ways = {**known, **find_ways(source, [e for e in inputs if e not in known], facts, session)}
+    if any(expression not in ways for expression in inputs):
+        return None
+    names = _names_in(ways[expression] for expression in inputs)
+    if not _can_read(source, names, session):
+        return None
     made: list[tuple[str, Evaluator | str]] = []
     users: dict[Expression, str] = {}
     for answer in plan.answers:
         for expression in answer.inputs:
             users.setdefault(expression, answer.query.name)
     for expression in inputs:
-        name = source.name_of(expression)
-        how = name if name is not None else _evaluator(expression, facts, session)
-        if how is None:
-            return None
         user = f"query '{users[expression]}' failed: " if expression in users else ""
-        made.append((f"{user}{expression.sql}", how))
-    used = [[how] if isinstance(how, str) else how.names for _, how in made]
-    names = tuple(dict.fromkeys(name for part in used for name in part))
-    if not names or any(name not in session.columns for name in names):
-        return None
-    if not can_read(source.footers, {name: session.columns[name] for name in names}):
-        return None
-    ways = {expression: how for expression, (_, how) in zip(inputs, made, strict=True)}
+        made.append((f"{user}{expression.sql}", ways[expression]))
     wheres = dict.fromkeys(where for root in plan.roots for where in plan.nodes[root].any_of or (None,))
     groups = _wanted(source, [ways[where] if where is not None else None for where in wheres])
     slices = [node.slices for node in plan.nodes if node.slices is not None]
@@ -164,16 +191,10 @@ def plan_reading(
     return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
 
 
-def sample(source: Source, expressions: Iterable[Expression], facts: Facts, session: Session) -> list[Block]:
+def sample(source: Source, ways: Ways, session: Session) -> list[Block]:
     """Some records: the values of all expressions that the kernel can compute, block by block."""
-    ways: dict[Expression, Evaluator | str] = {}
-    for expression in expressions:
-        how = source.name_of(expression) or _evaluator(expression, facts, session)
-        if how is not None:
-            ways[expression] = how
-    used = [[how] if isinstance(how, str) else how.names for how in ways.values()]
-    names = tuple(dict.fromkeys(name for part in used for name in part if name in session.columns))
-    if not names or not can_read(source.footers, {name: session.columns[name] for name in names}):
+    names = _names_in(ways.values())
+    if not _can_read(source, names, session):
         return []
     blocks: list[Block] = []
     for batch in read_sample(source.footers, names):
