@@ -10,10 +10,11 @@ from headrace.kernel import combine, matrix, table
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
 from headrace.plan import growth
+from headrace.plan.search import steiner
 
 _FUNCTIONS = [
     function
-    for module in (combine, matrix, table, growth)
+    for module in (combine, matrix, table, growth, steiner)
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
@@ -39,6 +40,7 @@ def load_kernels() -> bool:
             reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
         reduce(reducer.rows, [1], [0])[0].columns([0], [0])
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
+    steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before
 
 

@@ -13,10 +13,12 @@ from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
+from headrace.plan.lattice import Lattice
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
-from headrace.plan.search import Tree, search
+from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.plan.shapes import Shape, Shapes
 from headrace.plan.sizes import Sizes
+from headrace.plan.space import Tree
 from headrace.query import Aggregate, Expression, Query, Window
 
 Facts = Mapping[Expression, Fact]
@@ -46,10 +48,12 @@ def make_plan(
     sizes: Sizes | None = None,
     cores: int = 1,
     costs: Costs = DEFAULT_COSTS,
+    search: str = DEFAULT,
 ) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
-    `sizes` tells how many rows nodes will have, and `cores` is how many tasks can run at a time.
+    `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, and `search` is one of
+    `SEARCHES`.
     """
     sizes = sizes if sizes is not None else Sizes([], 0, None)
     members, beside = [], []
@@ -67,8 +71,10 @@ def make_plan(
     wanted: dict[Shape, list[Member]] = {}
     for member in members:
         wanted.setdefault(_shape(member, shapes), []).append(member)
-    tree = search({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
-    return _plan(tree, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
+    tree: Tree[Shape] = SEARCHES[search](lattice)
+    rows = tuple(lattice.rows(shape) for shape in tree.parents)
+    return _plan(tree, rows, wanted, shapes, sizes.span_us, cores, tuple(beside))
 
 
 def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
@@ -150,7 +156,8 @@ def _slices(window: Window | None) -> Slices | None:
 
 
 def _plan(
-    tree: Tree,
+    tree: Tree[Shape],
+    rows: tuple[float, ...],
     wanted: Mapping[Shape, Sequence[Member]],
     shapes: Shapes,
     span_us: int | None,
@@ -192,5 +199,4 @@ def _plan(
         for shape in order
         for member in wanted.get(shape, ())
     ]
-    rows = tuple(tree.rows[shape] for shape in order)
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, rows)

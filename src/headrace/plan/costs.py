@@ -17,6 +17,8 @@ class Costs:
     """and to combine one slot of its states."""
     row: float = 22.0
     """To find the group of a parent's row,"""
+    row_key: float = 0.0
+    """to move one of its keys,"""
     row_slot: float = 4.5
     """and to combine one of its slots."""
     group: float = 40.0
@@ -29,9 +31,10 @@ class Costs:
         each = self.record + self.record_key * keys + self.record_slot * slots
         return records * each + self._groups(rows, slots)
 
-    def from_rows(self, parent_rows: float, rows: float, slots: int) -> float:
+    def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int) -> float:
         """A node from another's rows."""
-        return parent_rows * (self.row + self.row_slot * slots) + self._groups(rows, slots)
+        each = self.row + self.row_key * keys + self.row_slot * slots
+        return parent_rows * each + self._groups(rows, slots)
 
     def more_slots(self, rows: float, slots: int) -> float:
         """Slots that a node has only for its children's sake."""

@@ -1,0 +1,156 @@
+"""The space of the engine's nodes: sizes from a sample, costs of this engine, and states that parents carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from headrace.algebra.states import State
+from headrace.plan.costs import Costs
+from headrace.plan.shapes import Shape, Shapes
+from headrace.plan.sizes import Sizes
+from headrace.plan.space import Tree
+
+
+class Lattice:
+    """All shapes that queries want or could share; see `Space`.
+
+    A node has the states of all that is made from it, so that the cost of an edge depends on what is below it. By
+    itself, an edge is taken to carry what the wanted nodes below it need.
+    """
+
+    def __init__(
+        self, wanted: Mapping[Shape, Iterable[State]], shapes: Shapes, sizes: Sizes, costs: Costs
+    ) -> None:
+        self._shapes, self._sizes, self._costs = shapes, sizes, costs
+        self.makes, self.union = shapes.makes, shapes.union
+        numbers: dict[State, int] = {}
+        self._wanted = {
+            shape: sum(1 << numbers.setdefault(state, len(numbers)) for state in dict.fromkeys(states))
+            for shape, states in wanted.items()
+        }
+        """The states of each node, as bits."""
+        self._widths = [state.slots for state in numbers]
+        self._slots: dict[int, int] = {}
+        self._carried: dict[Shape, int] = {}
+        self._rows: dict[Shape, float] = {}
+        self._least: dict[Shape, float] = {}
+        self._records: dict[Shape, float] = {}
+        self._above: dict[Shape, list[Shape]] = {}
+        """The nodes of all trees so far, each with those that it can be made from."""
+
+    @property
+    def wanted(self) -> Sequence[Shape]:
+        """See `Space`."""
+        return tuple(self._wanted)
+
+    def variants(self, node: Shape, above: Shape) -> Iterator[Shape]:
+        """See `Space`."""
+        for variant in (
+            Shape(above.keys, node.marks, node.filter, node.slices),
+            Shape(node.keys, above.marks, above.filter, node.slices),
+        ):
+            if variant not in (node, above):
+                yield variant
+
+    def rows(self, shape: Shape) -> float:
+        """How many rows a node is thought to have: no fewer than one that is made from it."""
+        if shape not in self._rows:
+            of = self._shapes
+            found = self._sizes.groups(of.keys(shape), of.marks(shape), of.filter(shape), of.slices(shape))
+            if shape not in self._wanted:
+                found = max(found, self._rows_at_least(shape))
+            if shape.marks:
+                found = max(found, self.rows(Shape(shape.keys, 0, shape.filter, shape.slices)))
+            self._rows[shape] = found
+        return self._rows[shape]
+
+    def cost(self, parent: Shape | None, child: Shape) -> float:
+        """See `Space`."""
+        return self._edge(parent, child, self.rows, self._slots_of(self._carried_by(child)))
+
+    def floor(self, parent: Shape | None, child: Shape) -> float:
+        """See `Space`: a node has as many rows at least as any that is made from it."""
+        return self._edge(parent, child, self._rows_at_least, self._slots_of(self._carried_by(child)))
+
+    def priced(self, parents: Mapping[Shape, Shape | None]) -> Tree[Shape]:
+        """See `Space`."""
+        states = {shape: self._wanted.get(shape, 0) for shape in parents}
+        total = 0.0
+        order = self._parents_first(parents)
+        for shape in reversed(order):
+            parent, own = parents[shape], states[shape]
+            total += self._edge(parent, shape, self.rows, self._slots_of(own))
+            if parent is not None:
+                states[parent] |= own
+        return Tree({shape: parents[shape] for shape in order}, total)
+
+    def settled(self, phantoms: Collection[Shape]) -> Tree[Shape]:
+        """See `Space`. Children choose first: what they need of a parent, their siblings get for nothing."""
+        nodes = dict.fromkeys([*self._wanted, *phantoms])
+        states = {shape: self._wanted.get(shape, 0) for shape in nodes}
+        parents: dict[Shape, Shape | None] = {}
+        for child in reversed(self._parents_first(nodes)):
+            own = states[child]
+            slots = self._slots_of(own)
+            best, chosen = self._edge(None, child, self.rows, slots), None
+            for parent in self._above[child]:
+                if parent not in nodes:
+                    continue
+                cost = self._edge(parent, child, self.rows, slots)
+                if cost < best:
+                    cost += self._costs.more_slots(self.rows(parent), self._slots_of(own & ~states[parent]))
+                    if cost < best:
+                        best, chosen = cost, parent
+            if chosen is not None:
+                states[chosen] |= own
+            parents[child] = chosen
+        return self.priced({shape: parents[shape] for shape in nodes})
+
+    def _edge(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
+        keys = child.keys.bit_count() + child.marks.bit_count()
+        if parent is None:
+            return self._costs.from_records(self._records_of(child), rows_of(child), slots, keys)
+        return self._costs.from_rows(rows_of(parent), rows_of(child), slots, keys)
+
+    def _rows_at_least(self, shape: Shape) -> float:
+        """The rows of a node where they are known, else the most that one made from it has."""
+        if shape in self._rows:
+            return self._rows[shape]
+        if shape not in self._least:
+            below = [self.rows(other) for other in self._wanted if self.makes(shape, other)]
+            self._least[shape] = max(below, default=0.0)
+        return self._least[shape]
+
+    def _parents_first(self, nodes: Iterable[Shape]) -> list[Shape]:
+        """Nodes with fewer others above them come first: what can make a node can make all that is below it."""
+        there = dict.fromkeys(nodes)
+        for shape in there:
+            self._take_in(shape)
+        return sorted(there, key=lambda shape: sum(parent in there for parent in self._above[shape]))
+
+    def _take_in(self, shape: Shape) -> None:
+        if shape in self._above:
+            return
+        for other, parents in self._above.items():
+            if self.makes(shape, other):
+                parents.append(shape)
+        self._above[shape] = [other for other in self._above if self.makes(other, shape)]
+
+    def _carried_by(self, shape: Shape) -> int:
+        """The states of all wanted nodes that can be made from one."""
+        if shape not in self._carried:
+            self._carried[shape] = self._wanted.get(shape, 0)
+            for other, states in self._wanted.items():
+                if self.makes(shape, other):
+                    self._carried[shape] |= states
+        return self._carried[shape]
+
+    def _slots_of(self, states: int) -> int:
+        if states not in self._slots:
+            self._slots[states] = sum(width for bit, width in enumerate(self._widths) if states >> bit & 1)
+        return self._slots[states]
+
+    def _records_of(self, shape: Shape) -> float:
+        if shape not in self._records:
+            self._records[shape] = self._sizes.records(self._shapes.filter(shape))
+        return self._records[shape]
