@@ -65,7 +65,8 @@ class Cascade:
     """The way of rows, when all rows of some groups are here.
 
     `whole` says of which nodes that is true, if it is of their parents': others leave as partials, to where all
-    rows meet. `gatherings` are the nodes whose rows have to wait for more.
+    rows meet. `gatherings` are the nodes whose rows have to wait for more. Carried rows leave the source, all of
+    them, so that there are none left for others to carry.
     """
 
     plan: Plan
@@ -73,6 +74,7 @@ class Cascade:
     whole: Callable[[int], bool]
     gatherings: Mapping[int, Gathering]
     measures: Measures
+    at_source: bool = False
 
     def run(self, index: int, rows: Rows) -> Iterator[Piece]:
         """All that comes of a node's rows."""
@@ -93,6 +95,9 @@ class Cascade:
                 yield Ready(number, count, tuple(columns))
                 begin = time.perf_counter()
         for child in self.plan.children(index):
+            if self.plan.carried(child):
+                yield from self._carried(child, rows)
+                continue
             begin, measure = time.perf_counter(), self.measures.node(child)
             if child in self.gatherings:
                 self.gatherings[child].pour(node, rows)
@@ -101,6 +106,21 @@ class Cascade:
                 below = reduce_to(node, self.plan.nodes[child], rows)
                 measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, below)
+
+
+    def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
+        """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""
+        node = self.plan.nodes[index]
+        for child in self.plan.children(index):
+            if self.plan.carried(child):
+                yield from self._carried(child, rows)
+            elif self.plan.carries(child):
+                yield from self.carry(child, reduce_to(node, self.plan.nodes[child], rows))
+
+    def _carried(self, index: int, rows: Rows) -> Iterator[Piece]:
+        if self.at_source:
+            self.measures.node(index).add(len(rows), len(rows), rows.matrix.nbytes, 0.0)
+            yield from send(self.plan, index, rows, self.buckets)
 
 
 def make_reducer(node: Node, expect: int = 0) -> Reducer:

@@ -51,9 +51,11 @@ class LowLevel:
         self._stages = {
             index: _Stage(index, node, self._coding, _whole_slices(node.slices, own))
             for index, node in enumerate(plan.nodes)
-            if plan.gathers(index)
+            if plan.gathers(index) and not plan.rises(index)
         }
-        self._cascade = Cascade(plan, buckets, lambda node: not plan.crosses(node), self._stages, self.measures)
+        self._cascade = Cascade(
+            plan, buckets, lambda node: not plan.crosses(node), self._stages, self.measures, at_source=True
+        )
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
@@ -112,6 +114,8 @@ class LowLevel:
     def _send(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
         self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
         yield from send(self._plan, stage.index, rows, self._buckets)
+        if self._plan.carries(stage.index):
+            yield from self._cascade.carry(stage.index, rows)
 
 
 class _Stage:

@@ -14,6 +14,7 @@ from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
+from headrace.plan.levels import placed
 from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.plan.shapes import Shape, Shapes
@@ -49,6 +50,7 @@ def make_plan(
     cores: int = 1,
     costs: Costs = DEFAULT_COSTS,
     search: str = DEFAULT,
+    memory: int = 256 << 20,
 ) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
@@ -74,7 +76,8 @@ def make_plan(
     lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
     tree: Tree[Shape] = SEARCHES[search](lattice)
     rows = tuple(lattice.rows(shape) for shape in tree.parents)
-    return _plan(tree, rows, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    plan = _plan(tree, rows, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
 
 
 def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:

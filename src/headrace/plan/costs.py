@@ -26,6 +26,9 @@ class Costs:
     group_slot: float = 3.0
     """and one slot of it."""
 
+    shipped: float = 700.0
+    """A row that travels to another task, in both."""
+
     def from_records(self, records: float, rows: float, slots: int, keys: int) -> float:
         """A node from records."""
         each = self.record + self.record_key * keys + self.record_slot * slots

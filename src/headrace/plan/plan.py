@@ -137,8 +137,8 @@ class Plan:
 
     A child has fewer keys than its parent, longer slices, or one of its parent's marks as filter. Nodes without a
     parent are made where records are read, the others where all rows of their parent's groups have met. `deals`
-    say how the rows of each root (None for other nodes) are dealt to the high level. Parents stand before their
-    children. `beside` are the queries that plain Spark runs, with the reason.
+    say how the rows of each root, and of each node that is carried, are dealt to the high level (None for other
+    nodes). Parents stand before their children. `beside` are the queries that plain Spark runs, with the reason.
     """
 
     nodes: tuple[Node, ...]
@@ -173,9 +173,13 @@ class Plan:
 
     def deal_of(self, node: int) -> Deal:
         """How the rows that a node is made from were dealt."""
-        deal = self.deals[self.root_of(node)]
-        assert deal is not None, "every root is dealt"
+        deal = self.deals[self.dealt_at(node)]
+        assert deal is not None
         return deal
+
+    def dealt_at(self, node: int) -> int:
+        """The node whose rows are dealt for a node to be made from: its root, or one that is carried."""
+        return next(other for other in (node, *self.above(node)) if self.deals[other] is not None)
 
     def crosses(self, node: int) -> bool:
         """Whether a node answers queries of windows that overlap: these need the rows of several slices."""
@@ -190,6 +194,19 @@ class Plan:
         keys = [self.nodes[node].keys, *(answer.keys for answer in answers if answer.from_bag)]
         return deal.key is None or all(deal.key in own for own in keys)
 
+    def carried(self, node: int) -> bool:
+        """Whether a node is its parent once more: its rows travel on, to where all that comes from it is made."""
+        parent = self.parents[node]
+        return parent is not None and self.nodes[parent] == self.nodes[node]
+
+    def carries(self, node: int) -> bool:
+        """Whether some of what comes from a node is carried, or made from a carried node's rows."""
+        return any(self.carried(other) and node in self.above(other) for other in range(len(self.nodes)))
+
+    def rises(self, node: int) -> bool:
+        """Whether a node is made from rows that were carried."""
+        return any(map(self.carried, (node, *self.above(node))))
+
     @property
     def split_nodes(self) -> tuple[int, ...]:
         """The uppermost nodes whose groups are still apart where their root's rows have met."""
@@ -198,15 +215,15 @@ class Plan:
     def split_at(self, node: int) -> int | None:
         """The uppermost split node on the way from the root to a node."""
         parent = self.parents[node]
-        above = self.split_at(parent) if parent is not None else None
+        above = self.split_at(parent) if parent is not None and self.deals[node] is None else None
         return above if above is not None or self.whole(node, self.deal_of(node)) else node
 
     def meeting(self, node: int) -> tuple[Deal, int]:
         """How rows of a node are dealt, and the node that names the bucket where they are not."""
         split = self.split_at(node)
         if split is None:
-            return self.deal_of(node), self.root_of(node)
-        below = [other for other in range(len(self.nodes)) if split in (other, *self.above(other))]
+            return self.deal_of(node), self.dealt_at(node)
+        below = [other for other in range(len(self.nodes)) if self.split_at(other) == split]
         common = [
             key for key in self.nodes[split].keys if all(self.whole(other, Deal(key=key)) for other in below)
         ]
@@ -238,7 +255,7 @@ class Plan:
             | {"filter": node.filter.sql if node.filter else None, "slices": _slices(node.slices)}
             | {"marks": [mark.sql for mark in node.marks]}
             | {"states": len(node.states), "rows": round(self.rows[index]), "answers": list(self.names(index))}
-            | ({"dealt by": str(self.deals[index])} if parent is None else {})
+            | ({"dealt by": str(deal)} if (deal := self.deals[index]) is not None else {})
             for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
         ]
         return json.dumps({"nodes": nodes, "beside": dict(self.beside)})
@@ -268,7 +285,7 @@ class Plan:
         keys = ", ".join([*(key.sql for key in node.keys), *marks]) or "no keys"
         slices = f" per {_slices(node.slices)}" if node.slices else ""
         where = f" where {node.filter.sql}" if node.filter and (above is None or above.filter is None) else ""
-        answers = ", ".join(self.names(index)) or "phantom"
+        answers = ", ".join(self.names(index)) or ("carried" if self.carried(index) else "phantom")
         dealt = f", dealt by {self.deals[index]}" if self.deals[index] else ""
         return f"({keys}){slices}{where}: {answers} [{_level(parent)} level, {len(node.states)} states{dealt}]"
 

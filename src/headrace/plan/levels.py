@@ -1,0 +1,213 @@
+"""Which nodes are made where records are read, and which above, where rows of all tasks meet.
+
+A node stays below where a task has most of its slices whole, and memory for the rows that gather. All others need
+rows that travel, which costs several times as much as to make a row of a child. What travels need not be their own
+rows: those of a node that several of them come from are often far fewer. Such a node is then *carried*: its rows leave
+the tasks as they are, and what was to be made of them on the way is made again above.
+
+A carried node stands in the plan as a child of itself. All that hangs below it has a key in common, by which its rows
+are dealt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headrace.plan.costs import Costs
+from headrace.plan.plan import Answer, Deal, Node, Plan
+from headrace.query import Expression
+
+
+def placed(plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> Plan:
+    """A plan with carried nodes, where these save something.
+
+    So many tasks read equal parts of the time that the stream takes, each with so many bytes for groups.
+    """
+    return _Placing(plan, span_us, tasks, memory, costs).run()
+
+
+@dataclass(eq=False, slots=True)
+class _Branch:
+    """A node on its way into a new plan."""
+
+    node: Node
+    rows: float
+    deal: Deal | None = None
+    answers: list[Answer] = field(default_factory=list)
+    children: list[_Branch] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A node to be carried, and the nodes that it is carried for."""
+
+    carried: int
+    key: Expression
+    members: tuple[int, ...]
+    saving: float
+
+
+class _Placing:
+    def __init__(self, plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> None:
+        self._plan, self._span_us, self._tasks, self._costs = plan, max(1, span_us), tasks, costs
+        self._below = [
+            [other for other in range(len(plan.nodes)) if node in (other, *plan.above(other))]
+            for node in range(len(plan.nodes))
+        ]
+        """Each node with all that comes from it."""
+        self._rising: set[int] = set()
+        for node in range(len(plan.nodes)):
+            if not self._stays(node):
+                self._rising.update(self._below[node])
+        self._make_room(memory)
+
+    def run(self) -> Plan:
+        """Groups that save most first, as long as there are any."""
+        waiting = [
+            node
+            for node in sorted(self._rising)
+            if (parent := self._plan.parents[node]) is not None and parent not in self._rising
+        ]
+        groups = []
+        while waiting and (group := self._best_group(waiting)) is not None:
+            groups.append(group)
+            waiting = [node for node in waiting if node not in group.members]
+        return self._rebuilt(groups) if groups else self._plan
+
+    def _stays(self, index: int) -> bool:
+        """Whether tasks have most slices of a node whole: each edge between two of them cuts one."""
+        slices = self._plan.nodes[index].slices
+        if slices is None or self._plan.crosses(index):
+            return False
+        return 2 * (self._tasks - 1) * slices.size_us <= self._span_us
+
+    def _make_room(self, memory: int) -> None:
+        """Let the nodes rise that need most memory, until the rest has enough."""
+        gathering = {
+            node: self._bytes(node)
+            for node in range(len(self._plan.nodes))
+            if node not in self._rising and self._plan.gathers(node)
+        }
+        movable = [node for node in gathering if self._plan.parents[node] is not None]
+        for node in sorted(movable, key=gathering.__getitem__, reverse=True):
+            if sum(gathering.values()) <= memory:
+                return
+            for other in self._below[node]:
+                gathering.pop(other, None)
+                self._rising.add(other)
+
+    def _bytes(self, index: int) -> float:
+        """What a task needs for the rows of one slice."""
+        node = self._plan.nodes[index]
+        slices = self._span_us / node.slices.size_us if node.slices else 1.0
+        return self._plan.rows[index] / max(1.0, slices) * _row_bytes(node)
+
+    def _best_group(self, waiting: Sequence[int]) -> _Group | None:
+        found = [group for node in range(len(self._plan.nodes)) for group in self._groups(node, waiting)]
+        best = max(found, key=lambda group: group.saving, default=None)
+        return best if best is not None and best.saving > 0 else None
+
+    def _groups(self, carried: int, waiting: Sequence[int]) -> Iterator[_Group]:
+        """What a node could be carried for: for each of its keys, all that has it too."""
+        # Rows gather in nodes of longer slices, and may still be in part where they leave.
+        slices = self._plan.nodes[self._plan.root_of(carried)].slices
+        if carried in self._rising or self._plan.nodes[carried].slices != slices:
+            return
+        hanging = [node for node in waiting if node in self._below[carried]]
+        for key in self._plan.nodes[carried].keys if len(hanging) > 1 else ():
+            members = tuple(node for node in hanging if self._has_key(node, key))
+            saved = sum(map(self._shipping, members))
+            spent = self._plan.rows[carried] * self._costs.shipped
+            if saved > spent:
+                spent += sum(map(self._making, self._between(carried, members)))
+                yield _Group(carried, key, members, saved - spent)
+
+    def _has_key(self, index: int, key: Expression) -> bool:
+        return all(self._plan.whole(node, Deal(key=key)) for node in self._below[index])
+
+    def _shipping(self, index: int) -> float:
+        """What a node costs whose own rows travel."""
+        parent = self._plan.parents[index]
+        assert parent is not None
+        rows = min(self._plan.rows[parent], self._tasks * self._plan.rows[index])
+        return rows * self._costs.shipped
+
+    def _making(self, index: int) -> float:
+        """What it costs to make a node once more."""
+        node, parent = self._plan.nodes[index], self._plan.parents[index]
+        assert parent is not None
+        slots = sum(state.slots for state in node.states)
+        return self._costs.from_rows(self._plan.rows[parent], self._plan.rows[index], slots, node.key_count)
+
+    def _between(self, carried: int, members: Sequence[int]) -> list[int]:
+        """The nodes on the way from a node to others, without these, parents first."""
+        way = {node for member in members for node in self._plan.above(member)}
+        return sorted(node for node in way if node != carried and node in self._below[carried])
+
+    def _rebuilt(self, groups: Sequence[_Group]) -> Plan:
+        plan = self._plan
+        branches = [_Branch(*parts) for parts in zip(plan.nodes, plan.rows, plan.deals, strict=True)]
+        for answer in plan.answers:
+            branches[answer.node].answers.append(answer)
+        for node, parent in enumerate(plan.parents):
+            if parent is not None:
+                branches[parent].children.append(branches[node])
+        for group in groups:
+            carried = _Branch(plan.nodes[group.carried], plan.rows[group.carried], Deal(key=group.key))
+            copies = {group.carried: carried}
+            branches[group.carried].children.append(copies[group.carried])
+            for node in self._between(group.carried, group.members):
+                copies[node] = _Branch(plan.nodes[node], plan.rows[node])
+                copies[_parent(plan, node)].children.append(copies[node])
+            for member in group.members:
+                branches[_parent(plan, member)].children.remove(branches[member])
+                copies[_parent(plan, member)].children.append(branches[member])
+        return _flattened([branches[root] for root in plan.roots], plan)
+
+
+def _parent(plan: Plan, node: int) -> int:
+    parent = plan.parents[node]
+    assert parent is not None
+    return parent
+
+
+def _flattened(roots: Sequence[_Branch], plan: Plan) -> Plan:
+    """Branches as a plan, without phantoms that nothing comes from any more."""
+    listed: list[tuple[_Branch, int | None]] = []
+
+    def add(branch: _Branch, parent: int | None) -> None:
+        if _needed(branch):
+            listed.append((branch, parent))
+            place = len(listed) - 1
+            for child in branch.children:
+                add(child, place)
+
+    for root in roots:
+        add(root, None)
+    answers = [
+        Answer(answer.query, answer.keys, place, answer.recipes)
+        for place, (branch, _) in enumerate(listed)
+        for answer in branch.answers
+    ]
+    return Plan(
+        tuple(branch.node for branch, _ in listed),
+        tuple(parent for _, parent in listed),
+        tuple(branch.deal for branch, _ in listed),
+        tuple(answers),
+        plan.beside,
+        tuple(branch.rows for branch, _ in listed),
+    )
+
+
+def _needed(branch: _Branch) -> bool:
+    return bool(branch.answers) or any(map(_needed, branch.children))
+
+
+_WORDS = 2
+_TABLE_FILL = 2
+"""A guess at the key words of a row, and the room that a table has for each."""
+
+
+def _row_bytes(node: Node) -> int:
+    return 8 * (_WORDS + sum(state.slots for state in node.states)) * _TABLE_FILL
