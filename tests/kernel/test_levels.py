@@ -18,6 +18,7 @@ from headrace.kernel.high import HighLevel
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan.build import make_plan
+from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
 from headrace.plan.sizes import Sizes
@@ -53,12 +54,17 @@ def texts(draw: st.DrawFn) -> str:
     return f"SELECT {measure} FROM t{where}" + (f" GROUP BY {group}" if group else "")
 
 
-def plan_of(queries: list[str], records: list[Any], sampled: bool) -> Plan:
+CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
+"""Hardly any node has whole slices, none has memory to gather in, and to ship rows costs more than to make them."""
+
+
+def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: bool = False) -> Plan:
     """A plan for what is known of the records, or for nothing: then nothing but the queries' own nodes is kept."""
     workload = Workload({f"q{number}": text for number, text in enumerate(queries)})
     blocks = [{Expression.parse(n): c for n, c in table_of(records).items()}] if sampled and records else []
     sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
-    return make_plan([guarded(query, lambda _: False) for query in workload.values()], FACTS, sizes, cores=2)
+    settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
+    return make_plan([guarded(query, lambda _: False) for query in workload.values()], FACTS, sizes, **settings)
 
 
 def table_of(records: list[Any]) -> dict[str, pa.Array]:
@@ -139,11 +145,12 @@ def measure(sql: str, members: list[Any]) -> Any:
     | st.lists(st.integers(0, 20).map(lambda n: n * MINUTE // 2), unique=True, max_size=3).map(sorted),
     budget=st.sampled_from([1, 4096, 1 << 30]),
     sampled=st.booleans(),
+    carrying=st.booleans(),
 )
 def test_levels(
-    queries: list[str], records: list[Any], edges: list[int] | None, budget: int, sampled: bool
+    queries: list[str], records: list[Any], edges: list[int] | None, budget: int, sampled: bool, carrying: bool
 ) -> None:
-    plan = plan_of(queries, records, sampled)
+    plan = plan_of(queries, records, sampled, carrying)
     if edges is None:
         tasks = [records[0::2], records[1::2]]
     else:

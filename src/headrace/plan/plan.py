@@ -196,8 +196,7 @@ class Plan:
 
     def carried(self, node: int) -> bool:
         """Whether a node is its parent once more: its rows travel on, to where all that comes from it is made."""
-        parent = self.parents[node]
-        return parent is not None and self.nodes[parent] == self.nodes[node]
+        return self.parents[node] is not None and self.deals[node] is not None
 
     def carries(self, node: int) -> bool:
         """Whether some of what comes from a node is carried, or made from a carried node's rows."""
