@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace import Workload
 from headrace.algebra.states import Fact
-from headrace.kernel.high import HighLevel
+from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan.build import make_plan
@@ -97,7 +97,9 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
         levels = [HighLevel(plan, bucket, BUCKETS, last) for bucket in range(BUCKETS)]
         kept: list[Piece] = []
         for piece in pieces:
-            if not isinstance(piece, Partial) or not levels[piece.bucket].add(piece.node, piece.blob):
+            if isinstance(piece, Partial) and is_for(plan, piece.node, last):
+                levels[piece.bucket].add(piece.node, piece.blob)
+            else:
                 kept.append(piece)
         pieces = kept + [piece for level in levels for piece in level.finish()]
     found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)

@@ -21,31 +21,27 @@ class HighLevel:
     Rows come a `last` time where a node's groups are still apart: then all rows of a node are in one bucket.
     """
 
-    def __init__(self, plan: Plan, bucket: int, buckets: int, last: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, bucket: int, buckets: int, last: bool = False, measures: Measures | None = None
+    ) -> None:
         self._plan = plan
         self._buckets = buckets
         self._last = last
-        self.measures = Measures()
+        self.measures = measures if measures is not None else Measures()
         self._meetings: dict[int, _Meeting] = {}
         # A query without keys or window has an answer even where there is no record.
         for answer in plan.answers:
-            if answer.query.keys or answer.query.window is not None or not self._is_for(answer.node):
+            if answer.query.keys or answer.query.window is not None or not is_for(plan, answer.node, last):
                 continue
             _, home = plan.meeting(answer.node)
             if home % buckets == bucket:
                 self._meetings[home] = _Meeting(plan.nodes[home])
 
-    def add(self, node: int, blob: bytes) -> bool:
-        """Take in a partial; False where it is for the last time that rows come."""
-        if not self._is_for(node):
-            return False
+    def add(self, node: int, blob: bytes) -> None:
+        """Take in a partial that is for this time that rows come."""
         if node not in self._meetings:
             self._meetings[node] = _Meeting(self._plan.nodes[node])
         self._meetings[node].add(*unpack_partial(blob, self._plan.nodes[node].key_count))
-        return True
-
-    def _is_for(self, node: int) -> bool:
-        return self._last == (self._plan.split_at(node) is not None)
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""
@@ -57,6 +53,11 @@ class HighLevel:
         cascade = Cascade(plan, self._buckets, whole, self._meetings, self.measures)
         for node in sorted(self._meetings):
             yield from cascade.run(node, self._meetings.pop(node).take())
+
+
+def is_for(plan: Plan, node: int, last: bool) -> bool:
+    """Whether rows of a node meet the first or the last time that rows come."""
+    return last == (plan.split_at(node) is not None)
 
 
 class _Meeting:

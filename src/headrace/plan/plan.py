@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from headrace.algebra.bag import BagRecipe
@@ -131,7 +132,7 @@ class Answer:
         return tuple(dict.fromkeys(part for part in needed if part is not None))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
 
@@ -156,16 +157,30 @@ class Plan:
 
     def children(self, node: int) -> tuple[int, ...]:
         """The nodes that are made from a node."""
-        return tuple(index for index, parent in enumerate(self.parents) if parent == node)
+        return self._children[node]
 
     def answers_of(self, node: int) -> tuple[int, ...]:
         """The numbers of the answers that come from a node."""
-        return tuple(number for number, answer in enumerate(self.answers) if answer.node == node)
+        return self._answers[node]
 
     def above(self, node: int) -> tuple[int, ...]:
         """The nodes on the way from a node to its root, the nearest first."""
-        parent = self.parents[node]
-        return () if parent is None else (parent, *self.above(parent))
+        return self._above[node]
+
+    @cached_property
+    def _children(self) -> tuple[tuple[int, ...], ...]:
+        return _listed(self.parents, len(self.nodes))
+
+    @cached_property
+    def _answers(self) -> tuple[tuple[int, ...], ...]:
+        return _listed([answer.node for answer in self.answers], len(self.nodes))
+
+    @cached_property
+    def _above(self) -> tuple[tuple[int, ...], ...]:
+        ways: list[tuple[int, ...]] = []
+        for parent in self.parents:
+            ways.append(() if parent is None else (parent, *ways[parent]))
+        return tuple(ways)
 
     def root_of(self, node: int) -> int:
         """The root of the tree that a node is in."""
@@ -200,7 +215,11 @@ class Plan:
 
     def carries(self, node: int) -> bool:
         """Whether some of what comes from a node is carried, or made from a carried node's rows."""
-        return any(self.carried(other) and node in self.above(other) for other in range(len(self.nodes)))
+        return node in self._carrying
+
+    @cached_property
+    def _carrying(self) -> frozenset[int]:
+        return frozenset(way for node in range(len(self.nodes)) if self.carried(node) for way in self.above(node))
 
     def rises(self, node: int) -> bool:
         """Whether a node is made from rows that were carried."""
@@ -213,12 +232,25 @@ class Plan:
 
     def split_at(self, node: int) -> int | None:
         """The uppermost split node on the way from the root to a node."""
-        parent = self.parents[node]
-        above = self.split_at(parent) if parent is not None and self.deals[node] is None else None
-        return above if above is not None or self.whole(node, self.deal_of(node)) else node
+        return self._splits[node]
+
+    @cached_property
+    def _splits(self) -> tuple[int | None, ...]:
+        splits: list[int | None] = []
+        for node, parent in enumerate(self.parents):
+            above = splits[parent] if parent is not None and self.deals[node] is None else None
+            splits.append(above if above is not None or self.whole(node, self.deal_of(node)) else node)
+        return tuple(splits)
 
     def meeting(self, node: int) -> tuple[Deal, int]:
         """How rows of a node are dealt, and the node that names the bucket where they are not."""
+        return self._meetings[node]
+
+    @cached_property
+    def _meetings(self) -> tuple[tuple[Deal, int], ...]:
+        return tuple(map(self._meeting, range(len(self.nodes))))
+
+    def _meeting(self, node: int) -> tuple[Deal, int]:
         split = self.split_at(node)
         if split is None:
             return self.deal_of(node), self.dealt_at(node)
@@ -295,6 +327,15 @@ class Plan:
         for child in self.children(index):
             lines += self._tree(child, indent + "  ", notes)
         return lines
+
+
+def _listed(values: Sequence[int | None], count: int) -> tuple[tuple[int, ...], ...]:
+    """For each number below the count, where it stands in a list."""
+    places: list[list[int]] = [[] for _ in range(count)]
+    for place, value in enumerate(values):
+        if value is not None:
+            places[value].append(place)
+    return tuple(map(tuple, places))
 
 
 def _level(parent: int | None) -> str:

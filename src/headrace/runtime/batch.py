@@ -44,7 +44,10 @@ BUDGET_BYTES = 512 << 20
 """Memory of one worker for groups; what exceeds it leaves as partials."""
 
 _BYTES_PER_RECORD = 64
-"""A guess at what a record needs in a table, to choose the number of buckets."""
+"""A guess at what a record needs in a table, to choose the number of tasks above."""
+_ROWS_PER_BUCKET = 1 << 15
+_MOST_BUCKETS = 64
+"""Buckets that so many rows travel to have tables that fit into the cache; a task has no more than that many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,9 @@ class _SharedPass:
         self._scratch = make_scratch(spark)
         plan, cores = prepared.plan, spark.sparkContext.defaultParallelism
         records = prepared.source.records if prepared.source is not None else 0
-        buckets = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
+        tasks = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
+        travelling = sum(plan.rows[node] for node, deal in enumerate(plan.deals) if deal is not None)
+        buckets = tasks * max(1, min(_MOST_BUCKETS, round(travelling / _ROWS_PER_BUCKET / tasks)))
         self._groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
         self._work = Work(
             plan,
@@ -168,6 +173,7 @@ class _SharedPass:
             tuple(self._schema(answer, groups) for answer, groups in zip(plan.answers, self._groups, strict=True)),
             budget,
             buckets,
+            tasks,
             self._scratch,
         )
         self._kept: DataFrame | None = None
@@ -239,7 +245,7 @@ class _SharedPass:
             assert context is not None
             yield from work.high(batches, context.partitionId(), last)
 
-        return pieces.repartitionById(work.buckets, "bucket").mapInArrow(high, PIECES)
+        return pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
 
     def frame(self, number: int) -> DataFrame:
         """A query's DataFrame: its groups, and its own last step."""

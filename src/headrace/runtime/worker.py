@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.kernel.cascade import Measures
-from headrace.kernel.high import HighLevel
+from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece
 from headrace.kernel.shelf import Blobs, Files, Kept, Shelf, read_files
@@ -20,7 +20,7 @@ from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.runtime.profile import pack_measures
 
-PIECES = "bucket int, node int, answer int, rows bigint, place string, blob binary, measures string"
+PIECES = "task int, bucket int, node int, answer int, rows bigint, place string, blob binary, measures string"
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
 
@@ -31,7 +31,8 @@ Batches = Iterator[pa.RecordBatch]
 class Work:
     """All that a worker has to know; it travels with each task.
 
-    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them).
+    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them). Partials are
+    dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`.
     """
 
     plan: Plan
@@ -39,6 +40,7 @@ class Work:
     schemas: tuple[pa.Schema, ...]
     budget: int
     buckets: int
+    tasks: int
     shelf: str | None
 
     def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
@@ -54,28 +56,46 @@ class Work:
 
         yield from self._rows(pieces(), level.measures)
 
-    def high(self, batches: Batches, bucket: int, last: bool) -> Batches:
-        """The partials of a bucket to answers; what is one already, or is for the last level, passes through."""
-        level = HighLevel(self.plan, bucket, self.buckets, last)
+    def high(self, batches: Batches, task: int, last: bool) -> Batches:
+        """The partials of a task's buckets to answers; what is one already, or for the last level, passes through."""
+        blobs: dict[int, list[tuple[int, pa.Buffer]]] = {}
         for batch in batches:
             for row in range(batch.num_rows):
                 node = batch["node"][row].as_py()
-                if node is None or not level.add(node, batch["blob"][row].as_buffer()):
+                if node is None or not is_for(self.plan, node, last):
                     yield batch.slice(row, 1)
-        yield from self._rows(level.finish(), level.measures)
+                else:
+                    bucket = batch["bucket"][row].as_py()
+                    blobs.setdefault(bucket, []).append((node, batch["blob"][row].as_buffer()))
+        measures = Measures()
+
+        def pieces() -> Iterator[Piece]:
+            for bucket in range(task, self.buckets, self.tasks):
+                level = HighLevel(self.plan, bucket, self.buckets, last, measures)
+                for node, blob in blobs.pop(bucket, ()):
+                    level.add(node, blob)
+                yield from level.finish()
+
+        yield from self._rows(pieces(), measures)
 
     def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
         shelf: Shelf = Files(self.shelf) if self.shelf is not None else Blobs()
         for piece in pieces:
             if isinstance(piece, Partial):
-                yield _row(bucket=piece.bucket, node=piece.node, rows=piece.rows, blob=piece.blob)
+                yield _row(
+                    task=piece.bucket % self.tasks,
+                    bucket=piece.bucket,
+                    node=piece.node,
+                    rows=piece.rows,
+                    blob=piece.blob,
+                )
             elif piece.rows:
                 batch = typed(piece.columns, piece.rows, self.schemas[piece.answer])
                 for kept in shelf.put(piece.answer, batch):
                     yield _kept_row(kept)
         for kept in shelf.close():
             yield _kept_row(kept)
-        yield _row(bucket=0, measures=pack_measures(measures))
+        yield _row(task=0, measures=pack_measures(measures))
 
 
 def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
@@ -104,7 +124,7 @@ def read_kept(folder: str, places: list[str], columns: int) -> Batches:
 
 
 def _kept_row(kept: Kept) -> pa.RecordBatch:
-    return _row(bucket=0, answer=kept.answer, rows=kept.rows, place=kept.place, blob=kept.blob)
+    return _row(task=0, answer=kept.answer, rows=kept.rows, place=kept.place, blob=kept.blob)
 
 
 def _row(**values: object) -> pa.RecordBatch:
