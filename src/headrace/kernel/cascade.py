@@ -107,7 +107,6 @@ class Cascade:
                 measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, below)
 
-
     def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
         """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""
         node = self.plan.nodes[index]

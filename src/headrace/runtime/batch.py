@@ -21,6 +21,7 @@ from headrace.algebra.states import Fact
 from headrace.errors import RunError
 from headrace.kernel.low import node_inputs
 from headrace.kernel.partial import unpack_columns
+from headrace.kernel.shelf import partials_folder
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, Plan
@@ -195,6 +196,8 @@ class _SharedPass:
         except PySparkException as error:
             self._analysis.result()
             raise RunError(describe_failure(error)) from error
+        if self._scratch is not None:
+            remove_scratch(partials_folder(self._scratch))
         for row in rows:
             if row.place is not None:
                 self._places.setdefault(row.answer, []).append(row.place)

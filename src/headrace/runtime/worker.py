@@ -7,7 +7,7 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
@@ -15,12 +15,15 @@ from headrace.kernel.cascade import Measures
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece
-from headrace.kernel.shelf import Blobs, Files, Kept, Shelf, read_files
+from headrace.kernel.shelf import Blobs, Files, Held, Kept, Partials, Shelf, read_files
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.runtime.profile import pack_measures
 
-PIECES = "task int, bucket int, node int, answer int, rows bigint, place string, blob binary, measures string"
+PIECES = (
+    "task int, bucket int, node int, answer int, rows bigint, "
+    "place string, start bigint, size bigint, blob binary, measures string"
+)
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
 
@@ -58,22 +61,23 @@ class Work:
 
     def high(self, batches: Batches, task: int, last: bool) -> Batches:
         """The partials of a task's buckets to answers; what is one already, or for the last level, passes through."""
-        blobs: dict[int, list[tuple[int, pa.Buffer]]] = {}
+        found: dict[int, list[tuple[int, Held]]] = {}
         for batch in batches:
             for row in range(batch.num_rows):
                 node = batch["node"][row].as_py()
                 if node is None or not is_for(self.plan, node, last):
                     yield batch.slice(row, 1)
                 else:
-                    bucket = batch["bucket"][row].as_py()
-                    blobs.setdefault(bucket, []).append((node, batch["blob"][row].as_buffer()))
-        measures = Measures()
+                    values = batch.slice(row, 1).to_pylist()[0]
+                    held = Held(values["blob"], values["place"], values["start"], values["size"])
+                    found.setdefault(values["bucket"], []).append((node, held))
+        measures, partials = Measures(), Partials(self.shelf)
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
                 level = HighLevel(self.plan, bucket, self.buckets, last, measures)
-                for node, blob in blobs.pop(bucket, ()):
-                    level.add(node, blob)
+                for node, held in found.pop(bucket, ()):
+                    level.add(node, partials.read(held))
                 yield from level.finish()
 
         yield from self._rows(pieces(), measures)
@@ -82,13 +86,8 @@ class Work:
         shelf: Shelf = Files(self.shelf) if self.shelf is not None else Blobs()
         for piece in pieces:
             if isinstance(piece, Partial):
-                yield _row(
-                    task=piece.bucket % self.tasks,
-                    bucket=piece.bucket,
-                    node=piece.node,
-                    rows=piece.rows,
-                    blob=piece.blob,
-                )
+                task, held = piece.bucket % self.tasks, shelf.hold(piece.blob)
+                yield _row(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, **asdict(held))
             elif piece.rows:
                 batch = typed(piece.columns, piece.rows, self.schemas[piece.answer])
                 for kept in shelf.put(piece.answer, batch):
