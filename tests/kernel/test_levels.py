@@ -55,7 +55,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
-"""Hardly any node has whole slices, none has memory to gather in, and to ship rows costs more than to make them."""
+"""Hardly any node has whole slices, none has memory to gather in, and it costs much to ship rows."""
 
 
 def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: bool = False) -> Plan:
@@ -98,7 +98,7 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
         kept: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Partial) and is_for(plan, piece.node, last):
-                levels[piece.bucket].add(piece.node, piece.blob)
+                levels[piece.bucket].add(piece.node, piece.columns, piece.rows)
             else:
                 kept.append(piece)
         pieces = kept + [piece for level in levels for piece in level.finish()]

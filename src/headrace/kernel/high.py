@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
-from headrace.kernel.partial import unpack_partial
 from headrace.kernel.piece import Piece
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
+from headrace.kernel.shelf import widened
 from headrace.plan.plan import Node, Plan
 
 
@@ -37,11 +38,13 @@ class HighLevel:
             if home % buckets == bucket:
                 self._meetings[home] = _Meeting(plan.nodes[home])
 
-    def add(self, node: int, blob: bytes) -> None:
-        """Take in a partial that is for this time that rows come."""
+    def add(self, node: int, columns: Sequence[pa.Array], rows: int) -> None:
+        """Take in the columns of a partial that is for this time that rows come."""
         if node not in self._meetings:
             self._meetings[node] = _Meeting(self._plan.nodes[node])
-        self._meetings[node].add(*unpack_partial(blob, self._plan.nodes[node].key_count))
+        keys = self._plan.nodes[node].key_count
+        slots = [np.asarray(widened(column)).astype(np.int64, copy=False) for column in columns[keys:]]
+        self._meetings[node].add(columns[:keys], slots, rows)
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""

@@ -9,19 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.partial import pack_partial
 from headrace.kernel.rows import Rows
+from headrace.kernel.shelf import narrowed
 from headrace.plan.plan import Plan, Slices
+
+PARTIAL_ROWS = 1 << 18
+"""Rows that travel together: a value of Spark's must stay far below 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Rows of a node, as bytes, for the bucket in which all rows of their groups meet."""
+    """Rows of a node, for the bucket in which all of their groups meet: key values, then the slots of states."""
 
     bucket: int
     node: int
     rows: int
-    blob: bytes
+    columns: tuple[pa.Array, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,10 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
     """Rows of a node as partials, each for its bucket."""
     for bucket, part in _deal_rows(plan, node, rows, buckets):
         keys, states = part.columns(range(len(part.coders)), range(len(part.ops)))
-        for size, blob in pack_partial(keys, [slot for slots in states for slot in slots]):
-            yield Partial(bucket, node, size, blob)
+        columns = [*keys, *(narrowed(pa.array(slot)) for slots in states for slot in slots)]
+        for low in range(0, len(part), PARTIAL_ROWS):
+            size = min(PARTIAL_ROWS, len(part) - low)
+            yield Partial(bucket, node, size, tuple(column.slice(low, size) for column in columns))
 
 
 def slice_numbers(rows: Rows) -> Words:

@@ -1,34 +1,24 @@
-"""Where answers rest until they are read, and partials until they meet: in files, or as bytes that Spark keeps.
+"""Where columns rest until they are wanted: in a file that each task has, or as bytes that Spark moves and keeps.
 
-What is in files passes the JVM as the name of its place.
+Answers wait there until they are read, partials until they meet. What is in files passes the JVM as a place.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as fs
-
-from headrace.kernel.partial import pack_columns
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Rows of an answer: the place of a file, or bytes."""
-
-    answer: int
-    rows: int
-    place: str | None
-    blob: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A partial: bytes, or the place of a file where they begin, and how many they are."""
+    """Columns in Arrow's IPC format: as bytes, or in a file, with where they begin and how many bytes they are."""
 
     blob: bytes | None = None
     place: str | None = None
@@ -37,111 +27,106 @@ class Held:
 
 
 class Shelf(Protocol):
-    """Takes in the answers and partials of one task."""
+    """Takes in the columns of one task."""
 
-    def put(self, answer: int, batch: pa.RecordBatch) -> Iterator[Kept]:
-        """Keep some rows; gives what can be handed on already."""
+    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
+        """Keep columns of so many rows; there may be none."""
 
-    def hold(self, blob: bytes) -> Held:
-        """Keep a partial."""
-
-    def close(self) -> Iterator[Kept]:
-        """Nothing more comes; gives all that has not been handed on."""
+    def close(self) -> None:
+        """Nothing more comes; only now can others read."""
 
 
-class Files:
-    """One file per answer below a folder, and one for all partials.
-
-    Their names are new, so that a task that is tried again leaves no trace.
-    """
+class File:
+    """A file below a folder. Its name is new, so that a task that is tried again leaves no trace."""
 
     def __init__(self, folder: str) -> None:
-        self._system, self._folder = fs.FileSystem.from_uri(folder)
-        self._task = uuid.uuid4().hex[:12]
-        self._open: dict[int, tuple[str, pa.NativeFile, pa.ipc.RecordBatchFileWriter]] = {}
-        self._rows: dict[int, int] = {}
-        self._partials: tuple[str, pa.NativeFile] | None = None
+        self._system, path = fs.FileSystem.from_uri(folder)
+        self._folder, self._place = path, f"{path}/{uuid.uuid4().hex}.arrow"
+        self._stream: pa.NativeFile | None = None
 
-    def put(self, answer: int, batch: pa.RecordBatch) -> Iterator[Kept]:
+    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
         """See `Shelf`."""
-        if answer not in self._open:
-            place = f"{self._folder}/{answer}-{self._task}.arrow"
-            stream = self._system.open_output_stream(place)
-            self._open[answer] = place, stream, pa.ipc.new_file(stream, batch.schema)
-        self._open[answer][2].write_batch(batch)
-        self._rows[answer] = self._rows.get(answer, 0) + batch.num_rows
-        yield from ()
+        if self._stream is None:
+            self._system.create_dir(self._folder)
+            self._stream = self._system.open_output_stream(self._place)
+        start = self._stream.tell()
+        _write(columns, rows, self._stream)
+        return Kept(place=self._place, start=start, size=self._stream.tell() - start)
 
-    def hold(self, blob: bytes) -> Held:
+    def close(self) -> None:
         """See `Shelf`."""
-        if self._partials is None:
-            self._system.create_dir(partials_folder(self._folder))
-            place = f"{partials_folder(self._folder)}/{self._task}.bin"
-            self._partials = place, self._system.open_output_stream(place)
-        place, stream = self._partials
-        start = stream.tell()
-        stream.write(blob)
-        return Held(place=place, start=start, size=len(blob))
-
-    def close(self) -> Iterator[Kept]:
-        """See `Shelf`."""
-        if self._partials is not None:
-            self._partials[1].close()
-        for answer, (place, stream, writer) in self._open.items():
-            writer.close()
-            stream.close()
-            yield Kept(answer, self._rows[answer], place, None)
-        self._open.clear()
+        if self._stream is not None:
+            self._stream.close()
 
 
-class Blobs:
+class Bytes:
     """Bytes, handed on at once."""
 
-    def put(self, answer: int, batch: pa.RecordBatch) -> Iterator[Kept]:
+    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
         """See `Shelf`."""
-        yield Kept(answer, batch.num_rows, None, pack_columns(batch.columns, batch.num_rows))
+        sink = pa.BufferOutputStream()
+        _write(columns, rows, sink)
+        return Kept(bytes(sink.getvalue()))
 
-    def hold(self, blob: bytes) -> Held:
+    def close(self) -> None:
         """See `Shelf`."""
-        return Held(blob)
-
-    def close(self) -> Iterator[Kept]:
-        """See `Shelf`."""
-        yield from ()
 
 
-def partials_folder(folder: str) -> str:
-    """Where partials are kept below the folder of a run."""
-    return f"{folder}/partials"
+class Reader:
+    """Reads what tasks have kept, mapped into memory where the file system can."""
 
-
-class Partials:
-    """Reads partials that others hold."""
-
-    def __init__(self, folder: str | None) -> None:
-        self._system = fs.FileSystem.from_uri(folder)[0] if folder is not None else None
+    def __init__(self) -> None:
         self._open: dict[str, pa.NativeFile] = {}
 
-    def read(self, held: Held) -> pa.Buffer:
-        """The bytes of a partial, mapped into memory where the file system can."""
-        if held.place is None or self._system is None:
-            return pa.py_buffer(held.blob)
-        if held.place not in self._open:
-            self._open[held.place] = _open(self._system, held.place)
-        source = self._open[held.place]
-        source.seek(held.start)
-        return source.read_buffer(held.size)
+    def read(self, kept: Kept, folder: str | None) -> tuple[list[pa.Array], int]:
+        """The columns, as they were put in, and the number of rows."""
+        with pa.ipc.open_stream(self._bytes(kept, folder)) as reader:
+            (batch,) = reader
+        return batch.columns[:-1], batch.num_rows
+
+    def _bytes(self, kept: Kept, folder: str | None) -> pa.Buffer:
+        if kept.place is None or folder is None:
+            return pa.py_buffer(kept.blob)
+        if kept.place not in self._open:
+            system, _ = fs.FileSystem.from_uri(folder)
+            local = isinstance(system, fs.LocalFileSystem)
+            self._open[kept.place] = pa.memory_map(kept.place) if local else system.open_input_file(kept.place)
+        source = self._open[kept.place]
+        source.seek(kept.start)
+        return source.read_buffer(kept.size)
 
 
-def _open(system: fs.FileSystem, place: str) -> pa.NativeFile:
-    return pa.memory_map(place) if isinstance(system, fs.LocalFileSystem) else system.open_input_file(place)
+def _write(columns: Sequence[pa.Array], rows: int, sink: pa.NativeFile) -> None:
+    """Columns, and one of nothing: a batch without columns would forget its number of rows."""
+    names = [f"c{index}" for index in range(len(columns))]
+    batch = pa.record_batch([*columns, pa.nulls(rows)], [*names, "rows"])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
-def read_files(folder: str, places: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batches of files, mapped into memory where the file system can."""
-    system, _ = fs.FileSystem.from_uri(folder)
-    for place in places:
-        with _open(system, place) as source:
-            reader = pa.ipc.open_file(source)
-            for index in range(reader.num_record_batches):
-                yield reader.get_batch(index)
+def narrowed(column: pa.Array) -> pa.Array:
+    """A column in fewer bytes: most counts and sums are small, and rows of a slice have one window.
+
+    One value for all rows becomes a dictionary of one; integers become the narrowest that hold them.
+    """
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) or column.null_count == len(column):
+        return column
+    extent = pc.min_max(column)
+    if extent["min"] == extent["max"] and column.null_count == 0:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(column), dtype=np.int8)), column.slice(0, 1))
+    if pa.types.is_integer(kind):
+        low, high = extent["min"].as_py(), extent["max"].as_py()
+        for narrow in (pa.int8(), pa.int16(), pa.int32()):
+            if (
+                narrow.bit_width < kind.bit_width
+                and -(1 << narrow.bit_width - 1) <= low
+                and high < 1 << narrow.bit_width - 1
+            ):
+                return column.cast(narrow, safe=False)
+    return column
+
+
+def widened(column: pa.Array) -> pa.Array:
+    """A column without the dictionary that `narrowed` may have given it; integers may still be narrow."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -1,12 +1,12 @@
 """Which nodes are made where records are read, and which above, where rows of all tasks meet.
 
 A node stays below where a task has most of its slices whole, and memory for the rows that gather. All others need
-rows that travel, which costs several times as much as to make a row of a child. What travels need not be their own
-rows: those of a node that several of them come from are often far fewer. Such a node is then *carried*: its rows leave
-the tasks as they are, and what was to be made of them on the way is made again above.
+rows that travel, which costs several times as much as to make a row of a child. What travels need not be their
+own rows: those of a node that several of them come from are often far fewer. Such a node is then *carried*: its
+rows leave the tasks as they are, and what was to be made of them on the way is made again above.
 
-A carried node stands in the plan as a child of itself. All that hangs below it has a key in common, by which its rows
-are dealt.
+A carried node stands in the plan as a child of itself. All that hangs below it has a key in common, by which its
+rows are dealt.
 """
 
 from __future__ import annotations

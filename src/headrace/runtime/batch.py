@@ -20,8 +20,7 @@ import pyarrow as pa
 from headrace.algebra.states import Fact
 from headrace.errors import RunError
 from headrace.kernel.low import node_inputs
-from headrace.kernel.partial import unpack_columns
-from headrace.kernel.shelf import partials_folder
+from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, Plan
@@ -34,7 +33,7 @@ from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
 from headrace.runtime.source import Session, Source, Ways, find_ways, plan_reading, sample
-from headrace.runtime.worker import PIECES, Work, read_kept
+from headrace.runtime.worker import PIECES, Work, partials_folder, typed
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class _SharedPass:
             self._scratch,
         )
         self._kept: DataFrame | None = None
-        self._places: dict[int, list[str]] = {}
+        self._places: dict[int, list[Kept]] = {}
 
     def run(self) -> list[str]:
         """Do it all; gives what tasks have measured."""
@@ -192,15 +191,16 @@ class _SharedPass:
         # A query that Spark refuses should not have to wait for the others' answers.
         self._analysis.add_done_callback(lambda done: context.cancelJobGroup(group) if done.exception() else None)
         try:
-            rows = pieces.select("answer", "place", "measures").collect()
+            rows = pieces.select("answer", "place", "start", "size", "measures").collect()
         except PySparkException as error:
             self._analysis.result()
             raise RunError(describe_failure(error)) from error
-        if self._scratch is not None:
-            remove_scratch(partials_folder(self._scratch))
+        if (partials := partials_folder(self._scratch)) is not None:
+            remove_scratch(partials)
         for row in rows:
             if row.place is not None:
-                self._places.setdefault(row.answer, []).append(row.place)
+                kept = Kept(None, row.place, row.start, row.size)
+                self._places.setdefault(row.answer, []).append(kept)
         return [row.measures for row in rows if row.measures is not None]
 
     def release(self) -> None:
@@ -271,10 +271,10 @@ class _SharedPass:
         if self._kept is not None:
 
             def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                reader = Reader()
                 for batch in batches:
                     for blob in batch["blob"]:
-                        columns, _ = unpack_columns(blob.as_buffer())
-                        yield pa.record_batch(columns, schema=schema)
+                        yield typed(*reader.read(Kept(blob.as_buffer()), None), schema)
 
             return self._kept.where(f"answer = {number}").select("blob").mapInArrow(unpack, kinds)
         scratch, places = self._scratch, self._places.get(number, [])
@@ -282,8 +282,10 @@ class _SharedPass:
         tasks = max(1, min(len(places), self._spark.sparkContext.defaultParallelism))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            reader = Reader()
             for task in [number.as_py() for batch in batches for number in batch.column(0)]:
-                yield from read_kept(scratch, places[task::tasks], len(schema))
+                for kept in places[task::tasks]:
+                    yield typed(*reader.read(kept, scratch), schema)
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
 

@@ -15,7 +15,7 @@ from headrace.kernel.cascade import Measures
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece
-from headrace.kernel.shelf import Blobs, Files, Held, Kept, Partials, Shelf, read_files
+from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf, narrowed, widened
 from headrace.plan.plan import Plan
 from headrace.query import Expression
 from headrace.runtime.profile import pack_measures
@@ -34,8 +34,8 @@ Batches = Iterator[pa.RecordBatch]
 class Work:
     """All that a worker has to know; it travels with each task.
 
-    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them). Partials are
-    dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`.
+    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them). Partials
+    are dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`.
     """
 
     plan: Plan
@@ -60,8 +60,8 @@ class Work:
         yield from self._rows(pieces(), level.measures)
 
     def high(self, batches: Batches, task: int, last: bool) -> Batches:
-        """The partials of a task's buckets to answers; what is one already, or for the last level, passes through."""
-        found: dict[int, list[tuple[int, Held]]] = {}
+        """The partials of a task's buckets to answers; what is an answer, or for the last time, passes through."""
+        found: dict[int, list[tuple[int, Kept]]] = {}
         for batch in batches:
             for row in range(batch.num_rows):
                 node = batch["node"][row].as_py()
@@ -69,37 +69,46 @@ class Work:
                     yield batch.slice(row, 1)
                 else:
                     values = batch.slice(row, 1).to_pylist()[0]
-                    held = Held(values["blob"], values["place"], values["start"], values["size"])
-                    found.setdefault(values["bucket"], []).append((node, held))
-        measures, partials = Measures(), Partials(self.shelf)
+                    kept = Kept(values["blob"], values["place"], values["start"], values["size"])
+                    found.setdefault(values["bucket"], []).append((node, kept))
+        measures, reader = Measures(), Reader()
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
                 level = HighLevel(self.plan, bucket, self.buckets, last, measures)
-                for node, held in found.pop(bucket, ()):
-                    level.add(node, partials.read(held))
+                for node, kept in found.pop(bucket, ()):
+                    level.add(node, *reader.read(kept, self.shelf))
                 yield from level.finish()
 
         yield from self._rows(pieces(), measures)
 
     def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
-        shelf: Shelf = Files(self.shelf) if self.shelf is not None else Blobs()
+        answers, partials = self._shelf(self.shelf), self._shelf(partials_folder(self.shelf))
         for piece in pieces:
             if isinstance(piece, Partial):
-                task, held = piece.bucket % self.tasks, shelf.hold(piece.blob)
-                yield _row(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, **asdict(held))
+                kept, task = partials.keep(piece.columns, piece.rows), piece.bucket % self.tasks
+                yield _row(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, **asdict(kept))
             elif piece.rows:
-                batch = typed(piece.columns, piece.rows, self.schemas[piece.answer])
-                for kept in shelf.put(piece.answer, batch):
-                    yield _kept_row(kept)
-        for kept in shelf.close():
-            yield _kept_row(kept)
+                kept = answers.keep([*map(narrowed, piece.columns)], piece.rows)
+                yield _row(task=0, answer=piece.answer, rows=piece.rows, **asdict(kept))
+        answers.close()
+        partials.close()
         yield _row(task=0, measures=pack_measures(measures))
+
+    def _shelf(self, folder: str | None) -> Shelf:
+        return File(folder) if folder is not None else Bytes()
+
+
+def partials_folder(scratch: str | None) -> str | None:
+    """Where partials are kept below the folder of a run."""
+    return f"{scratch}/partials" if scratch is not None else None
 
 
 def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of an answer as its schema has them: a window's start and end are one struct."""
-    rest = list(columns)
+    rest = [widened(column) for column in columns]
+    if not len(schema):
+        return pa.record_batch([pa.nulls(rows)], ["none"]).select([])
     arrays = []
     for field in schema:
         if pa.types.is_struct(field.type):
@@ -109,21 +118,7 @@ def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.Recor
         else:
             # Times come in the session's zone, which is not part of a value.
             arrays.append(rest.pop(0).cast(field.type))
-    return pa.record_batch(arrays, schema=schema) if arrays else _empty_columns(rows)
-
-
-def _empty_columns(rows: int) -> pa.RecordBatch:
-    return pa.record_batch([pa.nulls(rows)], ["none"])
-
-
-def read_kept(folder: str, places: list[str], columns: int) -> Batches:
-    """The rows of an answer from its files."""
-    for batch in read_files(folder, places):
-        yield batch.select(range(columns))
-
-
-def _kept_row(kept: Kept) -> pa.RecordBatch:
-    return _row(task=0, answer=kept.answer, rows=kept.rows, place=kept.place, blob=kept.blob)
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _row(**values: object) -> pa.RecordBatch:
