@@ -112,7 +112,8 @@ def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.Recor
     arrays = []
     for field in schema:
         if pa.types.is_struct(field.type):
-            edges = [column.view(inner.type) for column, inner in zip(rest[:2], field.type, strict=True)]
+            words = [column.cast(pa.int64()) for column in rest[:2]]
+            edges = [column.view(inner.type) for column, inner in zip(words, field.type, strict=True)]
             arrays.append(pa.StructArray.from_arrays(edges, fields=list(field.type)))
             rest = rest[2:]
         else:
