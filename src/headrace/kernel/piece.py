@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -68,9 +69,12 @@ def _deal_rows(plan: Plan, index: int, rows: Rows, buckets: int) -> Iterator[tup
     if deal.key is not None:
         place = node.place_of(deal.key)
         mark += rows.coders[place].hashes(rows.codes(place))
-    bucket_of = mark % np.uint64(buckets)
-    for bucket in np.unique(bucket_of).tolist():
-        yield bucket, rows.where(bucket_of == bucket)
+    bucket_of = (mark % np.uint64(buckets)).astype(np.uint16)
+    sorted_rows = rows.take(np.argsort(bucket_of, kind="stable"))
+    ends = np.cumsum(np.bincount(bucket_of, minlength=buckets)).tolist()
+    for bucket, (low, high) in enumerate(itertools.pairwise([0, *ends])):
+        if low < high:
+            yield bucket, sorted_rows.slice(low, high)
 
 
 def _epoch_numbers(slices: Slices | None, rows: Rows, epoch: Slices) -> Words:

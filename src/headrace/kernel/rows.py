@@ -45,6 +45,10 @@ class Rows:
         """The rows from one number to another."""
         return Rows(self.matrix[low:high], self.coders, self.layout, self.ops)
 
+    def take(self, numbers: Words) -> Rows:
+        """The rows of some numbers, in their order."""
+        return Rows(self.matrix[numbers], self.coders, self.layout, self.ops)
+
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
         return Rows(self.matrix[mask], self.coders, self.layout, self.ops)

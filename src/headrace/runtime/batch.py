@@ -45,7 +45,7 @@ BUDGET_BYTES = 512 << 20
 
 _BYTES_PER_RECORD = 64
 """A guess at what a record needs in a table, to choose the number of tasks above."""
-_ROWS_PER_BUCKET = 1 << 15
+_ROWS_PER_BUCKET = 1 << 17
 _MOST_BUCKETS = 64
 """Buckets that so many rows travel to have tables that fit into the cache; a task has no more than that many."""
 
