@@ -9,6 +9,7 @@ import typer
 
 from headrace import __version__
 from headrace.cli.bench import bench
+from headrace.cli.calibrate import calibrate
 from headrace.cli.console import Debug, exit_code, report
 from headrace.cli.generate import generate
 from headrace.cli.plan import plan
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(plan)
 app.command()(bench)
+app.command()(calibrate)
 app.add_typer(generate, name="generate")
 
 

@@ -1,8 +1,18 @@
-"""What the engine's steps cost, in nanoseconds of one core."""
+"""What the engine's steps cost, in nanoseconds of one core: constants that `headrace calibrate` measures."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.errors import SetupError
+
+_NEAR_GROUPS = 4096
+"""Tables of so many groups stay in the processor's nearest caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +35,19 @@ class Costs:
     """A group that is new,"""
     group_slot: float = 3.0
     """and one slot of it."""
-
+    miss: float = 0.0
+    """To find a group, for each doubling of a table beyond what stays in the nearest caches."""
     shipped: float = 700.0
     """A row that travels to another task, in both."""
 
-    def from_records(self, records: float, rows: float, slots: int, keys: int) -> float:
-        """A node from records."""
-        each = self.record + self.record_key * keys + self.record_slot * slots
+    def from_records(self, records: float, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
+        """A node from records; its rows are spread over so many tables, one after the other."""
+        each = self.record + self.record_key * keys + self.record_slot * slots + self.miss * depth(rows / tables)
         return records * each + self._groups(rows, slots)
 
-    def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int) -> float:
+    def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
         """A node from another's rows."""
-        each = self.row + self.row_key * keys + self.row_slot * slots
+        each = self.row + self.row_key * keys + self.row_slot * slots + self.miss * depth(rows / tables)
         return parent_rows * each + self._groups(rows, slots)
 
     def more_slots(self, rows: float, slots: int) -> float:
@@ -45,3 +56,33 @@ class Costs:
 
     def _groups(self, rows: float, slots: int) -> float:
         return rows * (self.group + self.group_slot * slots)
+
+
+def depth(groups: float) -> float:
+    """How often a table of so many groups has doubled since it left the nearest caches."""
+    return math.log2(groups / _NEAR_GROUPS) if groups > _NEAR_GROUPS else 0.0
+
+
+def costs_file() -> Path:
+    """Where a machine's constants are kept: `HEADRACE_COSTS`, or a file among the user's settings."""
+    settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(os.environ.get("HEADRACE_COSTS") or Path(settings) / "headrace" / "costs.json")
+
+
+def load_costs() -> Costs:
+    """The constants that this machine was calibrated to, or the defaults; raises `SetupError`."""
+    file = costs_file()
+    try:
+        return Costs(**{name: float(value) for name, value in json.loads(file.read_text())["costs"].items()})
+    except FileNotFoundError:
+        return Costs()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SetupError(f"'{file}' holds no costs ({error}); write it anew with: headrace calibrate") from error
+
+
+def save_costs(costs: Costs, notes: dict[str, object]) -> Path:
+    """Keep the constants of this machine, with how they were found."""
+    file = costs_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({**notes, "costs": dataclasses.asdict(costs)}, indent=2) + "\n")
+    return file

@@ -35,6 +35,7 @@ class Lattice:
         self._rows: dict[Shape, float] = {}
         self._least: dict[Shape, float] = {}
         self._records: dict[Shape, float] = {}
+        self._tables: dict[int | None, float] = {}
         self._above: dict[Shape, list[Shape]] = {}
         """The nodes of all trees so far, each with those that it can be made from."""
 
@@ -107,10 +108,16 @@ class Lattice:
         return self.priced({shape: parents[shape] for shape in nodes})
 
     def _edge(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
-        keys = child.keys.bit_count() + child.marks.bit_count()
+        keys, tables = child.keys.bit_count() + child.marks.bit_count(), self._tables_of(child)
         if parent is None:
-            return self._costs.from_records(self._records_of(child), rows_of(child), slots, keys)
-        return self._costs.from_rows(rows_of(parent), rows_of(child), slots, keys)
+            return self._costs.from_records(self._records_of(child), rows_of(child), slots, keys, tables)
+        return self._costs.from_rows(rows_of(parent), rows_of(child), slots, keys, tables)
+
+    def _tables_of(self, shape: Shape) -> float:
+        """One for each slice."""
+        if shape.slices not in self._tables:
+            self._tables[shape.slices] = self._sizes.slices(self._shapes.slices(shape))
+        return self._tables[shape.slices]
 
     def _rows_at_least(self, shape: Shape) -> float:
         """The rows of a node where they are known, else the most that one made from it has."""

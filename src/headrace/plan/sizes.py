@@ -71,11 +71,12 @@ class Sizes:
         terms = frozenset([*((key, False) for key in keys), *((mark, True) for mark in marks)])
         place = terms, condition, slices.size_us if slices else None
         if place not in self._groups:
-            count = self._slices(slices)
+            count = self.slices(slices)
             self._groups[place] = count * self._in_slice(terms, condition, self.records(condition) / count)
         return self._groups[place]
 
-    def _slices(self, slices: Slices | None) -> float:
+    def slices(self, slices: Slices | None) -> float:
+        """How many slices there are in the stream; without any, all records are in one."""
         if slices is None:
             return 1.0
         return float(_UNKNOWN_SLICES) if self.span_us is None else max(1.0, self.span_us / slices.size_us)

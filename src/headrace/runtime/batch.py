@@ -22,6 +22,7 @@ from headrace.errors import RunError
 from headrace.kernel.low import node_inputs
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
+from headrace.plan.costs import load_costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Answer, Plan
 from headrace.plan.sizes import Sizes
@@ -88,7 +89,7 @@ def prepare(
     if source is not None:
         ways = find_ways(source, types, facts, session)
         sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
-    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism)
+    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism, load_costs())
     return Prepared(plan, facts, frame, source, session, ways)
 
 
