@@ -27,6 +27,18 @@ def placed(plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> P
     return _Placing(plan, span_us, tasks, memory, costs).run()
 
 
+def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
+    """About how many rows leave the tasks: all that are carried, and those of slices on an edge between tasks."""
+    rows = 0.0
+    for node, deal in enumerate(plan.deals):
+        slices = plan.nodes[node].slices
+        whole = 0.0
+        if deal is not None and not plan.carried(node) and slices is not None and span_us:
+            whole = max(0.0, 1.0 - (tasks - 1) * slices.size_us / span_us)
+        rows += plan.rows[node] * (1.0 - whole) if deal is not None else 0.0
+    return rows
+
+
 @dataclass(eq=False, slots=True)
 class _Branch:
     """A node on its way into a new plan."""

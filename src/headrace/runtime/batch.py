@@ -24,6 +24,7 @@ from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.costs import load_costs
 from headrace.plan.guard import guarded
+from headrace.plan.levels import travelling
 from headrace.plan.plan import Answer, Plan
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
@@ -163,10 +164,12 @@ class _SharedPass:
         self._spark = spark
         self._scratch = make_scratch(spark)
         plan, cores = prepared.plan, spark.sparkContext.defaultParallelism
-        records = prepared.source.records if prepared.source is not None else 0
+        source = prepared.source
+        records = source.records if source is not None else 0
+        span_us = source.span_us(stream.time) if source is not None else None
         tasks = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
-        travelling = sum(plan.rows[node] for node, deal in enumerate(plan.deals) if deal is not None)
-        buckets = tasks * max(1, min(_MOST_BUCKETS, round(travelling / _ROWS_PER_BUCKET / tasks)))
+        rows = travelling(plan, span_us, cores)
+        buckets = tasks * max(1, min(_MOST_BUCKETS, round(rows / _ROWS_PER_BUCKET / tasks)))
         self._groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
         self._work = Work(
             plan,

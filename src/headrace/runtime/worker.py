@@ -6,7 +6,7 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.kernel.cascade import Measures
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
-from headrace.kernel.piece import Partial, Piece
+from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf, narrowed, widened
 from headrace.plan.plan import Plan
 from headrace.query import Expression
@@ -63,14 +63,16 @@ class Work:
         """The partials of a task's buckets to answers; what is an answer, or for the last time, passes through."""
         found: dict[int, list[tuple[int, Kept]]] = {}
         for batch in batches:
-            for row in range(batch.num_rows):
-                node = batch["node"][row].as_py()
+            passing = []
+            for row, values in enumerate(batch.to_pylist()):
+                node = values["node"]
                 if node is None or not is_for(self.plan, node, last):
-                    yield batch.slice(row, 1)
+                    passing.append(row)
                 else:
-                    values = batch.slice(row, 1).to_pylist()[0]
                     kept = Kept(values["blob"], values["place"], values["start"], values["size"])
                     found.setdefault(values["bucket"], []).append((node, kept))
+            if passing:
+                yield batch.take(passing)
         measures, reader = Measures(), Reader()
 
         def pieces() -> Iterator[Piece]:
@@ -84,16 +86,18 @@ class Work:
 
     def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
         answers, partials = self._shelf(self.shelf), self._shelf(partials_folder(self.shelf))
-        for piece in pieces:
+        lines = _Lines()
+        for piece in _gathered(pieces):
             if isinstance(piece, Partial):
                 kept, task = partials.keep(piece.columns, piece.rows), piece.bucket % self.tasks
-                yield _row(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, **asdict(kept))
-            elif piece.rows:
+                yield from lines.add(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, kept=kept)
+            else:
                 kept = answers.keep([*map(narrowed, piece.columns)], piece.rows)
-                yield _row(task=0, answer=piece.answer, rows=piece.rows, **asdict(kept))
+                yield from lines.add(task=0, answer=piece.answer, rows=piece.rows, kept=kept)
         answers.close()
         partials.close()
-        yield _row(task=0, measures=pack_measures(measures))
+        yield from lines.add(task=0, measures=pack_measures(measures))
+        yield from lines.rest()
 
     def _shelf(self, folder: str | None) -> Shelf:
         return File(folder) if folder is not None else Bytes()
@@ -122,5 +126,54 @@ def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.Recor
     return pa.record_batch(arrays, schema=schema)
 
 
-def _row(**values: object) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([values.get(f.name)], f.type) for f in _SCHEMA], schema=_SCHEMA)
+_FEW_ROWS = 1 << 13
+
+
+def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Pieces of at least some rows each: what is less waits for more of the same answer."""
+    waiting: dict[int, list[Ready]] = {}
+    for piece in pieces:
+        if isinstance(piece, Partial):
+            yield piece
+        elif piece.rows:
+            own = waiting.setdefault(piece.answer, [])
+            own.append(piece)
+            if sum(part.rows for part in own) >= _FEW_ROWS:
+                yield _joined(waiting.pop(piece.answer))
+    for parts in waiting.values():
+        yield _joined(parts)
+
+
+def _joined(parts: Sequence[Ready]) -> Ready:
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*(part.columns for part in parts), strict=True)
+    rows = sum(part.rows for part in parts)
+    return Ready(parts[0].answer, rows, tuple(pa.concat_arrays(column) for column in columns))
+
+
+class _Lines:
+    """Rows of `PIECES` on their way to Spark, several at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: list[dict[str, object]] = []
+        self._bytes = 0
+
+    def add(self, kept: Kept | None = None, **values: object) -> Batches:
+        """One more row; gives those that have waited, where they are enough."""
+        if kept is not None:
+            values |= asdict(kept)
+            self._bytes += len(kept.blob or b"")
+        self._waiting.append(values)
+        if len(self._waiting) >= _MOST_LINES or self._bytes >= _MOST_BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Batches:
+        """Those that wait."""
+        if self._waiting:
+            yield pa.RecordBatch.from_pylist(self._waiting, schema=_SCHEMA)
+        self._waiting, self._bytes = [], 0
+
+
+_MOST_LINES = 256
+_MOST_BYTES = 1 << 24
