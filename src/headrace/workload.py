@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import Problem, QueryError, WorkloadError, did_you_mean
 from headrace.plan.plan import Plan
+from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query, Source, parse_query
 from headrace.query.functions import spark_functions
 from headrace.runtime.batch import BUDGET_BYTES, prepare, run_batch
@@ -86,10 +87,12 @@ class Workload(Mapping[str, Query]):
         spark = spark or start_session()
         return run_batch(self._bound(stream, spark), stream, spark, budget)
 
-    def plan(self, stream: Stream, *, spark: SparkSession | None = None) -> Plan:
-        """How the queries would be run: `plan.explain()` prints it."""
+    def plan(self, stream: Stream, *, spark: SparkSession | None = None, search: str = DEFAULT) -> Plan:
+        """How the queries would be run: `plan.explain()` prints it. `search` is how the tree is looked for."""
+        if search not in SEARCHES:
+            raise ValueError(f"'{search}' is none of {', '.join(SEARCHES)}")
         spark = spark or start_session()
-        return prepare(self._bound(stream, spark), stream, spark).plan
+        return prepare(self._bound(stream, spark), stream, spark, search=search).plan
 
     def _bound(self, stream: Stream, spark: SparkSession) -> Workload:
         own = session_functions(spark) - spark_functions().keys()

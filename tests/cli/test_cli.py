@@ -42,7 +42,8 @@ def queries(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["plan"], ["bench"], ["generate"], ["generate", "flows"], ["generate", "trades"]]
+    "command",
+    [[], ["run"], ["plan"], ["bench"], ["calibrate"], ["generate"], ["generate", "flows"], ["generate", "trades"]],
 )
 def test_help_has_an_example(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"])
@@ -58,6 +59,29 @@ def test_plan_shows_what_can_be_shared(queries: Path, flows: Path, capsys: pytes
     shown = " ".join(capsys.readouterr().out.split())
     assert "1 of 2 queries can be shared" in shown
     assert "window function" in shown
+
+
+@pytest.mark.spark
+def test_searches_side_by_side(queries: Path, flows: Path) -> None:
+    shown = headrace("plan", str(queries), "--stream", str(flows), "--time", "ts", "--compare").stdout
+    assert all(search in shown for search in ("none", "one", "greedy", "randomized (default)"))
+    assert "at least: a group for every record" in shown
+
+
+@pytest.mark.spark
+def test_the_tree_of_a_search(queries: Path, flows: Path) -> None:
+    words = ["plan", str(queries), "--stream", str(flows), "--time", "ts", "--tree", "--search", "none"]
+    assert "s without sharing" in headrace(*words).stdout
+    estimate = json.loads(headrace(*words, "--json").stdout)["estimate"]
+    assert estimate["tree"] == estimate["unshared"] >= estimate["least"] > 0
+
+
+def test_an_unknown_search_is_refused(queries: Path) -> None:
+    assert "did you mean 'greedy'" in headrace("plan", str(queries), "--search", "gredy", code=2).stderr
+
+
+def test_a_comparison_needs_a_stream(queries: Path) -> None:
+    assert "add --stream" in headrace("plan", str(queries), "--compare", code=2).stderr
 
 
 def test_plan_as_json_needs_no_stream(queries: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,9 @@ from rich.table import Table
 from headrace.cli.console import Debug, out, waiting
 from headrace.cli.inputs import load_inputs
 from headrace.cli.run import Name, Queries, Time
+from headrace.errors import did_you_mean
 from headrace.plan.plan import Plan
+from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query
 from headrace.query.interval import format_interval
 from headrace.runtime.session import start_session
@@ -31,6 +35,12 @@ def plan(
         bool,
         typer.Option("--tree", help="Start Spark and print the plan: the tree of nodes, and what runs beside."),
     ] = False,
+    search: Annotated[
+        str, typer.Option("--search", help=f"With --tree: how the tree is looked for, {', '.join(SEARCHES)}.")
+    ] = DEFAULT,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Start Spark and print what each search finds, side by side.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -38,15 +48,25 @@ def plan(
 
     Example: headrace plan examples/netflow/queries --stream data/flows --time ts
     """
-    if tree and stream is None:
-        raise typer.BadParameter("a plan needs the stream's types: add --stream", param_hint="--tree")
+    if (tree or compare) and stream is None:
+        option = "--tree" if tree else "--compare"
+        raise typer.BadParameter("a plan needs the stream's types: add --stream", param_hint=option)
+    if search not in SEARCHES:
+        message = f"'{search}' is none of {', '.join(SEARCHES)}; {did_you_mean(search, list(SEARCHES))}"
+        raise typer.BadParameter(message, param_hint="--search")
     if stream is None:
         workload = Workload.load(queries)
     else:
         workload, source = load_inputs(queries, stream, name, time_column)
+        if compare:
+            out.print(_compare(workload, source))
+            return
         if tree:
-            made = _make_plan(workload, source)
-            out.print_json(made.to_json()) if as_json else out.print(made.explain(), highlight=False, markup=False)
+            ((made, _),) = _make_plans(workload, source, [search])
+            if as_json:
+                out.print_json(made.to_json())
+            else:
+                out.print(f"{made.explain()}\n{made.estimate}", highlight=False, markup=False)
             return
     if as_json:
         out.print_json(json.dumps([describe(query) for query in workload.values()]))
@@ -56,13 +76,40 @@ def plan(
     out.print(f"{shared} of {len(workload)} queries can be shared")
 
 
-def _make_plan(workload: Workload, stream: Stream) -> Plan:
+def _make_plans(workload: Workload, stream: Stream, searches: Sequence[str]) -> Iterator[tuple[Plan, float]]:
+    """The plans of some searches, each with the seconds that it took to make."""
     with waiting("starting Spark (about 10 s) ..."):
         spark = start_session()
+        workload.plan(stream, spark=spark, search="none")  # what takes time only once
     try:
-        return workload.plan(stream, spark=spark)
+        for search in searches:
+            begin = time.perf_counter()
+            yield workload.plan(stream, spark=spark, search=search), time.perf_counter() - begin
     finally:
         spark.stop()
+
+
+def _compare(workload: Workload, stream: Stream) -> Table:
+    searches = [search for search in SEARCHES if search != "exhaustive"]
+    table = Table("search", title="seconds of one core, by estimate", title_justify="left")
+    for heading in ("tree", "of unshared", "passes", "nodes", "phantoms", "planned in"):
+        table.add_column(heading, justify="right")
+    for search, (plan, seconds) in zip(searches, _make_plans(workload, stream, searches), strict=True):
+        assert plan.estimate is not None, "every plan is made by estimates"
+        share = plan.estimate.tree / plan.estimate.unshared if plan.estimate.unshared else 1.0
+        table.add_row(
+            f"{search} (default)" if search == DEFAULT else search,
+            f"{plan.estimate.tree:.2f}",
+            f"{share:.0%}",
+            str(len(plan.roots)),
+            str(len(plan.nodes)),
+            str(sum(not plan.names(node) for node in range(len(plan.nodes)))),
+            f"{seconds:.2f} s",
+        )
+        table.caption = (
+            f"{plan.estimate.least:.2f} s at least: a group for every record, and the queries' own rows"
+        )
+    return table
 
 
 def describe(query: Query) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.plan import Answer, AnyRecipe, Deal, Node, Plan, Slices
-from headrace.plan.search import DEFAULT, SEARCHES
+from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Node, Plan, Slices
+from headrace.plan.search import DEFAULT, SEARCHES, none
 from headrace.plan.shapes import Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.space import Tree
@@ -77,6 +78,8 @@ def make_plan(
     tree: Tree[Shape] = SEARCHES[search](lattice)
     rows = tuple(lattice.rows(shape) for shape in tree.parents)
     plan = _plan(tree, rows, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    seconds = (cost / 1e9 for cost in (tree.cost, none(lattice).cost, lattice.least()))
+    plan = dataclasses.replace(plan, estimate=Estimate(*seconds))
     return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
 
 

@@ -85,6 +85,14 @@ class Lattice:
                 states[parent] |= own
         return Tree({shape: parents[shape] for shape in order}, total)
 
+    def least(self) -> float:
+        """What no tree can save: a group found for every record once, and the rows of the wanted nodes made."""
+        records = max(map(self._records_of, self._wanted), default=0.0)
+        own = ((self.rows(shape), self._slots_of(states)) for shape, states in self._wanted.items())
+        return self._costs.from_records(records, 0.0, 0, 0) + sum(
+            self._costs.from_rows(0.0, rows, slots, 0) for rows, slots in own
+        )
+
     def settled(self, phantoms: Collection[Shape]) -> Tree[Shape]:
         """See `Space`. Children choose first: what they need of a parent, their siblings get for nothing."""
         nodes = dict.fromkeys([*self._wanted, *phantoms])

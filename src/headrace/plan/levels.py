@@ -209,6 +209,7 @@ def _flattened(roots: Sequence[_Branch], plan: Plan) -> Plan:
         tuple(answers),
         plan.beside,
         tuple(branch.rows for branch, _ in listed),
+        plan.estimate,
     )
 
 

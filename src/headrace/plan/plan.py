@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -132,6 +132,25 @@ class Answer:
         return tuple(dict.fromkeys(part for part in needed if part is not None))
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the planner thinks of a tree, in seconds of one core.
+
+    `tree` is what all its nodes cost, `unshared` what they would without sharing, and `least` what no tree can
+    save: to find a group for every record once, and to make the queries' own rows.
+    """
+
+    tree: float
+    unshared: float
+    least: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tree:.2f} s of one core, by estimate ({self.unshared:.2f} s without sharing, "
+            f"{self.least:.2f} s at least)"
+        )
+
+
 @dataclass(frozen=True)
 class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
@@ -149,6 +168,7 @@ class Plan:
     beside: tuple[tuple[str, str], ...]
     rows: tuple[float, ...]
     """How many rows each node is thought to have."""
+    estimate: Estimate | None = None
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -289,7 +309,8 @@ class Plan:
             | ({"dealt by": str(deal)} if (deal := self.deals[index]) is not None else {})
             for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
         ]
-        return json.dumps({"nodes": nodes, "beside": dict(self.beside)})
+        estimate = asdict(self.estimate) if self.estimate is not None else None
+        return json.dumps({"nodes": nodes, "beside": dict(self.beside), "estimate": estimate})
 
     def _repr_html_(self) -> str:
         """The tree for a notebook, each node with its children folded below it."""

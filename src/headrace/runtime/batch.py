@@ -26,6 +26,7 @@ from headrace.plan.costs import load_costs
 from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
 from headrace.plan.plan import Answer, Plan
+from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
 from headrace.query.functions import spark_functions
@@ -65,7 +66,11 @@ class Prepared:
 
 
 def prepare(
-    queries: Mapping[str, Query], stream: Stream, spark: SparkSession, frame: DataFrame | None = None
+    queries: Mapping[str, Query],
+    stream: Stream,
+    spark: SparkSession,
+    frame: DataFrame | None = None,
+    search: str = DEFAULT,
 ) -> Prepared:
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
 
@@ -90,7 +95,7 @@ def prepare(
     if source is not None:
         ways = find_ways(source, types, facts, session)
         sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
-    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism, load_costs())
+    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism, load_costs(), search)
     return Prepared(plan, facts, frame, source, session, ways)
 
 
