@@ -47,7 +47,7 @@ class LowLevel:
         self._buckets = buckets
         self._inputs = tuple(inputs)
         self._coding = Coding()
-        self._budget = budget // _TABLE_SHARE
+        self._budget = table_bytes(budget)
         self._stages = {
             index: _Stage(index, node, self._coding, _whole_slices(node.slices, own))
             for index, node in enumerate(plan.nodes)
@@ -195,6 +195,11 @@ def _whole_slices(slices: Slices | None, own: Stretch | None) -> tuple[int, int]
     first = -_FOREVER if own.start_us is None else -((slices.offset_us - own.start_us) // slices.size_us)
     end = _FOREVER if own.end_us is None else (own.end_us - slices.offset_us) // slices.size_us
     return first, end
+
+
+def table_bytes(budget: int) -> int:
+    """How much of a worker's memory is for the rows of roots, and for those that gather."""
+    return budget // _TABLE_SHARE
 
 
 def node_inputs(node: Node) -> tuple[Expression, ...]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from headrace.algebra.states import Fact
 from headrace.errors import RunError
-from headrace.kernel.low import node_inputs
+from headrace.kernel.low import node_inputs, table_bytes
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
 from headrace.plan.costs import load_costs
@@ -71,6 +71,7 @@ def prepare(
     spark: SparkSession,
     frame: DataFrame | None = None,
     search: str = DEFAULT,
+    budget: int = BUDGET_BYTES,
 ) -> Prepared:
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
 
@@ -95,7 +96,8 @@ def prepare(
     if source is not None:
         ways = find_ways(source, types, facts, session)
         sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
-    plan = make_plan(inner, facts, sizes, spark.sparkContext.defaultParallelism, load_costs(), search)
+    cores, memory = spark.sparkContext.defaultParallelism, table_bytes(budget)
+    plan = make_plan(inner, facts, sizes, cores, load_costs(), search, memory)
     return Prepared(plan, facts, frame, source, session, ways)
 
 
@@ -110,7 +112,7 @@ def run_batch(
     with ThreadPoolExecutor(1) as threads:
         frame = stream.dataframe(spark)
         analysis = threads.submit(analyse, queries, stream, spark, frame)
-        prepared = prepare(queries, stream, spark, frame)
+        prepared = prepare(queries, stream, spark, frame, budget=budget)
         plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
