@@ -55,8 +55,8 @@ def make_plan(
 ) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
-    `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes of
-    `memory` for groups, and `search` is one of `SEARCHES`.
+    `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
+    of `memory` for groups, and `search` is one of `SEARCHES`.
     """
     sizes = sizes if sizes is not None else Sizes([], 0, None)
     members, beside = [], []
