@@ -36,8 +36,11 @@ def plan_of(sizes: Sizes | None = None, /, **queries: str) -> Plan:
     return plan_with(FACTS, sizes, queries)
 
 
-def plan_with(facts: Facts, sizes: Sizes | None, queries: dict[str, str]) -> Plan:
-    return make_plan([guarded(query, lambda _: False) for query in Workload(queries).values()], facts, sizes)
+def plan_with(
+    facts: Facts, sizes: Sizes | None, queries: dict[str, str], cores: int = 1, memory: int = 1 << 30
+) -> Plan:
+    inner = [guarded(query, lambda _: False) for query in Workload(queries).values()]
+    return make_plan(inner, facts, sizes, cores, memory=memory)
 
 
 def sizes_of(records: int = 1_000_000, **values: int) -> Sizes:

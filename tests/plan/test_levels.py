@@ -1,0 +1,63 @@
+"""Which nodes are carried above the shuffle, and that a plan says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.plan.levels import travelling
+from headrace.plan.plan import Deal, Plan
+from headrace.query import Expression
+from tests.plan.test_build import FACTS, plan_with, sizes_of
+
+HOUR_US = 3_600_000_000
+SIZES = sizes_of(src=150, dst=150)
+
+
+def windows(*minutes: int) -> dict[str, str]:
+    return {
+        f"of_{m}": f"SELECT src, dst, count(*) FROM t GROUP BY window(ts, '{m} minutes'), src, dst"
+        for m in minutes
+    }
+
+
+def carried(plan: Plan) -> list[int]:
+    return [node for node in range(len(plan.nodes)) if plan.carried(node)]
+
+
+def test_one_node_is_carried_for_many_windows_that_no_task_has_whole() -> None:
+    plan = plan_with(FACTS, SIZES, windows(1, 15, 20, 50), cores=8)
+    (node,) = carried(plan)
+    parent = plan.parents[node]
+    assert parent is not None
+    assert plan.nodes[node] == plan.nodes[parent]
+    assert plan.names(parent) == ("of_1",)
+    assert plan.names(node) == ()
+    assert plan.deals[node] == Deal(key=Expression.parse("src"))
+    below = {name for other in range(len(plan.nodes)) if node in plan.above(other) for name in plan.names(other)}
+    assert below == {"of_15", "of_20", "of_50"}
+    assert all(plan.rises(other) == (node in (other, *plan.above(other))) for other in range(len(plan.nodes)))
+    assert plan.carries(parent)
+    assert "(src, dst) per 1 minute: carried [high level, 1 states, dealt by src]" in plan.explain()
+
+
+@pytest.mark.parametrize(
+    ("queries", "cores"), [(windows(1, 15, 20, 50), 1), (windows(1, 2, 3), 8), (windows(1, 50), 8)]
+)
+def test_nothing_is_carried_where_windows_are_whole_or_few(queries: dict[str, str], cores: int) -> None:
+    assert not carried(plan_with(FACTS, SIZES, queries, cores=cores))
+
+
+def test_what_memory_has_no_room_for_rises() -> None:
+    assert carried(plan_with(FACTS, SIZES, windows(1, 2, 3, 5), cores=2, memory=1 << 20))
+
+
+def test_small_windows_travel_by_themselves() -> None:
+    totals = {f"of_{m}": f"SELECT count(*) FROM t GROUP BY window(ts, '{m} minutes')" for m in (15, 20, 50)}
+    assert not carried(plan_with(FACTS, SIZES, windows(1) | totals, cores=8))
+
+
+def test_what_travels_is_estimated() -> None:
+    plan = plan_with(FACTS, SIZES, windows(1), cores=4)
+    assert travelling(plan, None, 4) == plan.rows[0]
+    assert travelling(plan, HOUR_US, 4) == pytest.approx(plan.rows[0] * 3 / 60)
+    assert travelling(plan, HOUR_US, 1) == 0
