@@ -43,10 +43,10 @@ def test_what_is_kept_can_be_read(tmp_path: Path, in_file: bool) -> None:
     columns = [pa.array([1, 2, 3]), pa.array(["x", None, "z"])]
     places = [shelf.keep(columns, 3), shelf.keep([], 5), shelf.keep([c.slice(1, 2) for c in columns], 2)]
     shelf.close()
-    reader = Reader()
-    assert reader.read(places[2], folder) == ([pa.array([2, 3]), pa.array([None, "z"])], 2)
-    assert reader.read(places[0], folder) == (columns, 3)
-    assert reader.read(places[1], folder) == ([], 5)
+    reader = Reader(folder)
+    assert reader.read(places[2]) == ([pa.array([2, 3]), pa.array([None, "z"])], 2)
+    assert reader.read(places[0]) == (columns, 3)
+    assert reader.read(places[1]) == ([], 5)
     assert (places[0].place is not None) == in_file
 
 

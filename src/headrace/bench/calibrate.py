@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op
 from headrace.kernel.compiled import load_kernels
-from headrace.kernel.piece import PARTIAL_ROWS
+from headrace.kernel.piece import pack, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
-from headrace.kernel.shelf import File, Reader, narrowed
+from headrace.kernel.shelf import File, Reader
 from headrace.plan.costs import Costs, depth
 
 RECORDS = 400_000
@@ -140,21 +140,16 @@ def _from_rows(rows: Rows, groups: int, keys: int, slots: int) -> tuple[Reducer,
 
 def _ship(rows: Rows) -> None:
     """Rows as partials onto a shelf, from there, and into a table."""
-    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
-    columns = [*keys, *(narrowed(pa.array(slot)) for slots in states for slot in slots)]
+    keys = len(rows.coders)
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         shelf = File(Path(folder).as_uri())
-        places = [
-            shelf.keep([column.slice(low, PARTIAL_ROWS) for column in columns], min(PARTIAL_ROWS, len(rows) - low))
-            for low in range(0, len(rows), PARTIAL_ROWS)
-        ]
+        places = [shelf.keep(columns, size) for size, columns in pack(rows)]
         shelf.close()
-        reader, coding, reducer = Reader(), Coding(), Reducer(rows.ops)
+        reader, coding, reducer = Reader(Path(folder).as_uri()), Coding(), Reducer(rows.ops)
         for place in places:
-            found, size = reader.read(place, Path(folder).as_uri())
-            codes = [coding.encode(number, key) for number, key in enumerate(found[: len(keys)])]
-            slots = [np.asarray(column).astype(np.int64) for column in found[len(keys) :]]
-            reducer.add(tuple(map(coding.coder, range(len(keys)))), codes, slots, size)
+            found, size = reader.read(place)
+            codes = [coding.encode(number, key) for number, key in enumerate(found[:keys])]
+            reducer.add(tuple(map(coding.coder, range(keys))), codes, unpack_slots(found[keys:]), size)
 
 
 def _best(run: Callable[[], None]) -> float:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
-from headrace.kernel.piece import Piece
+from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
-from headrace.kernel.shelf import widened
 from headrace.plan.plan import Node, Plan
 
 
@@ -43,8 +41,7 @@ class HighLevel:
         if node not in self._meetings:
             self._meetings[node] = _Meeting(self._plan.nodes[node])
         keys = self._plan.nodes[node].key_count
-        slots = [np.asarray(widened(column)).astype(np.int64, copy=False) for column in columns[keys:]]
-        self._meetings[node].add(columns[:keys], slots, rows)
+        self._meetings[node].add(columns[:keys], unpack_slots(columns[keys:]), rows)
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.rows import Rows
-from headrace.kernel.shelf import narrowed
+from headrace.kernel.shelf import narrowed, widened
 from headrace.plan.plan import Plan, Slices
 
 PARTIAL_ROWS = 1 << 18
@@ -43,11 +43,22 @@ Piece = Partial | Ready
 def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
     """Rows of a node as partials, each for its bucket."""
     for bucket, part in _deal_rows(plan, node, rows, buckets):
-        keys, states = part.columns(range(len(part.coders)), range(len(part.ops)))
-        columns = [*keys, *(narrowed(pa.array(slot)) for slots in states for slot in slots)]
-        for low in range(0, len(part), PARTIAL_ROWS):
-            size = min(PARTIAL_ROWS, len(part) - low)
-            yield Partial(bucket, node, size, tuple(column.slice(low, size) for column in columns))
+        for size, columns in pack(part):
+            yield Partial(bucket, node, size, columns)
+
+
+def pack(rows: Rows) -> Iterator[tuple[int, tuple[pa.Array, ...]]]:
+    """Rows as the columns of partials, with the number of rows in each."""
+    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
+    columns = [*keys, *(narrowed(pa.array(slot)) for slots in states for slot in slots)]
+    for low in range(0, len(rows), PARTIAL_ROWS):
+        size = min(PARTIAL_ROWS, len(rows) - low)
+        yield size, tuple(column.slice(low, size) for column in columns)
+
+
+def unpack_slots(columns: Sequence[pa.Array]) -> list[Words]:
+    """The slots of states from columns of a partial."""
+    return [np.asarray(widened(column)).astype(np.int64, copy=False) for column in columns]
 
 
 def slice_numbers(rows: Rows) -> Words:

@@ -20,7 +20,7 @@ import pyarrow.fs as fs
 class Kept:
     """Columns in Arrow's IPC format: as bytes, or in a file, with where they begin and how many bytes they are."""
 
-    blob: bytes | None = None
+    blob: bytes | pa.Buffer | None = None
     place: str | None = None
     start: int = 0
     size: int = 0
@@ -75,20 +75,21 @@ class Bytes:
 class Reader:
     """Reads what tasks have kept, mapped into memory where the file system can."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
         self._open: dict[str, pa.NativeFile] = {}
 
-    def read(self, kept: Kept, folder: str | None) -> tuple[list[pa.Array], int]:
+    def read(self, kept: Kept) -> tuple[list[pa.Array], int]:
         """The columns, as they were put in, and the number of rows."""
-        with pa.ipc.open_stream(self._bytes(kept, folder)) as reader:
+        with pa.ipc.open_stream(self._bytes(kept)) as reader:
             (batch,) = reader
         return batch.columns[:-1], batch.num_rows
 
-    def _bytes(self, kept: Kept, folder: str | None) -> pa.Buffer:
-        if kept.place is None or folder is None:
+    def _bytes(self, kept: Kept) -> pa.Buffer:
+        if kept.place is None or self._folder is None:
             return pa.py_buffer(kept.blob)
         if kept.place not in self._open:
-            system, _ = fs.FileSystem.from_uri(folder)
+            system, _ = fs.FileSystem.from_uri(self._folder)
             local = isinstance(system, fs.LocalFileSystem)
             self._open[kept.place] = pa.memory_map(kept.place) if local else system.open_input_file(kept.place)
         source = self._open[kept.place]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headrace.plan.costs import Costs
-from headrace.plan.plan import Answer, Deal, Node, Plan
+from headrace.plan.plan import Answer, Deal, Node, Plan, Slices
 from headrace.query import Expression
 
 
@@ -29,14 +29,16 @@ def placed(plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> P
 
 def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
     """About how many rows leave the tasks: all that are carried, and those of slices on an edge between tasks."""
-    rows = 0.0
-    for node, deal in enumerate(plan.deals):
-        slices = plan.nodes[node].slices
-        whole = 0.0
-        if deal is not None and not plan.carried(node) and slices is not None and span_us:
-            whole = max(0.0, 1.0 - (tasks - 1) * slices.size_us / span_us)
-        rows += plan.rows[node] * (1.0 - whole) if deal is not None else 0.0
-    return rows
+    return sum(
+        plan.rows[node] * (1.0 if plan.carried(node) else _cut_share(plan.nodes[node].slices, span_us, tasks))
+        for node, deal in enumerate(plan.deals)
+        if deal is not None
+    )
+
+
+def _cut_share(slices: Slices | None, span_us: int | None, tasks: int) -> float:
+    """Which part of all slices is not whole in any task: each edge between two tasks cuts one."""
+    return 1.0 if slices is None or not span_us else min(1.0, (tasks - 1) * slices.size_us / span_us)
 
 
 @dataclass(eq=False, slots=True)
@@ -88,11 +90,9 @@ class _Placing:
         return self._rebuilt(groups) if groups else self._plan
 
     def _stays(self, index: int) -> bool:
-        """Whether tasks have most slices of a node whole: each edge between two of them cuts one."""
-        slices = self._plan.nodes[index].slices
-        if slices is None or self._plan.crosses(index):
-            return False
-        return 2 * (self._tasks - 1) * slices.size_us <= self._span_us
+        """Whether tasks have most slices of a node whole, and no query of it needs several."""
+        share = _cut_share(self._plan.nodes[index].slices, self._span_us, self._tasks)
+        return share <= 0.5 and not self._plan.crosses(index)
 
     def _make_room(self, memory: int) -> None:
         """Let the nodes rise that need most memory, until the rest has enough."""
@@ -140,17 +140,13 @@ class _Placing:
 
     def _shipping(self, index: int) -> float:
         """What a node costs whose own rows travel."""
-        parent = self._plan.parents[index]
-        assert parent is not None
-        rows = min(self._plan.rows[parent], self._tasks * self._plan.rows[index])
+        rows = min(self._plan.rows[_parent(self._plan, index)], self._tasks * self._plan.rows[index])
         return rows * self._costs.shipped
 
     def _making(self, index: int) -> float:
         """What it costs to make a node once more."""
-        node, parent = self._plan.nodes[index], self._plan.parents[index]
-        assert parent is not None
-        slots = sum(state.slots for state in node.states)
-        return self._costs.from_rows(self._plan.rows[parent], self._plan.rows[index], slots, node.key_count)
+        node, parent_rows = self._plan.nodes[index], self._plan.rows[_parent(self._plan, index)]
+        return self._costs.from_rows(parent_rows, self._plan.rows[index], _slots(node), node.key_count)
 
     def _between(self, carried: int, members: Sequence[int]) -> list[int]:
         """The nodes on the way from a node to others, without these, parents first."""
@@ -223,4 +219,8 @@ _TABLE_FILL = 2
 
 
 def _row_bytes(node: Node) -> int:
-    return 8 * (_WORDS + sum(state.slots for state in node.states)) * _TABLE_FILL
+    return 8 * (_WORDS + _slots(node)) * _TABLE_FILL
+
+
+def _slots(node: Node) -> int:
+    return sum(state.slots for state in node.states)

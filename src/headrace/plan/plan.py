@@ -287,7 +287,7 @@ class Plan:
 
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
-        return tuple(answer.query.name for answer in self.answers if answer.node == node)
+        return tuple(self.answers[number].query.name for number in self.answers_of(node))
 
     def explain(self, notes: Mapping[int, str] | None = None) -> str:
         """The tree as text, and what runs beside it; `notes` are put below the nodes of these numbers."""

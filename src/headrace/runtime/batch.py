@@ -282,10 +282,10 @@ class _SharedPass:
         if self._kept is not None:
 
             def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                reader = Reader()
+                reader = Reader(None)
                 for batch in batches:
                     for blob in batch["blob"]:
-                        yield typed(*reader.read(Kept(blob.as_buffer()), None), schema)
+                        yield typed(*reader.read(Kept(blob.as_buffer())), schema)
 
             return self._kept.where(f"answer = {number}").select("blob").mapInArrow(unpack, kinds)
         scratch, places = self._scratch, self._places.get(number, [])
@@ -293,10 +293,10 @@ class _SharedPass:
         tasks = max(1, min(len(places), self._spark.sparkContext.defaultParallelism))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            reader = Reader()
+            reader = Reader(scratch)
             for task in [number.as_py() for batch in batches for number in batch.column(0)]:
                 for kept in places[task::tasks]:
-                    yield typed(*reader.read(kept, scratch), schema)
+                    yield typed(*reader.read(kept), schema)
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
 

@@ -6,6 +6,7 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -26,6 +27,12 @@ PIECES = (
 )
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
+
+_FEW_ROWS = 1 << 13
+"""So many rows of an answer are kept together, at least."""
+_MOST_LINES = 256
+_MOST_BYTES = 1 << 24
+"""No more go to Spark at a time."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -64,22 +71,23 @@ class Work:
         found: dict[int, list[tuple[int, Kept]]] = {}
         for batch in batches:
             passing = []
-            for row, values in enumerate(batch.to_pylist()):
+            for row, values in enumerate(batch.drop_columns(["blob"]).to_pylist()):
                 node = values["node"]
                 if node is None or not is_for(self.plan, node, last):
                     passing.append(row)
                 else:
-                    kept = Kept(values["blob"], values["place"], values["start"], values["size"])
+                    blob = batch["blob"][row].as_buffer()  # None where there is a place
+                    kept = Kept(blob, values["place"], values["start"], values["size"])
                     found.setdefault(values["bucket"], []).append((node, kept))
             if passing:
                 yield batch.take(passing)
-        measures, reader = Measures(), Reader()
+        measures, reader = Measures(), Reader(self.shelf)
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
                 level = HighLevel(self.plan, bucket, self.buckets, last, measures)
                 for node, kept in found.pop(bucket, ()):
-                    level.add(node, *reader.read(kept, self.shelf))
+                    level.add(node, *reader.read(kept))
                 yield from level.finish()
 
         yield from self._rows(pieces(), measures)
@@ -126,19 +134,18 @@ def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.Recor
     return pa.record_batch(arrays, schema=schema)
 
 
-_FEW_ROWS = 1 << 13
-
-
 def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Pieces of at least some rows each: what is less waits for more of the same answer."""
     waiting: dict[int, list[Ready]] = {}
+    rows: Counter[int] = Counter()
     for piece in pieces:
         if isinstance(piece, Partial):
             yield piece
         elif piece.rows:
-            own = waiting.setdefault(piece.answer, [])
-            own.append(piece)
-            if sum(part.rows for part in own) >= _FEW_ROWS:
+            waiting.setdefault(piece.answer, []).append(piece)
+            rows[piece.answer] += piece.rows
+            if rows[piece.answer] >= _FEW_ROWS:
+                del rows[piece.answer]
                 yield _joined(waiting.pop(piece.answer))
     for parts in waiting.values():
         yield _joined(parts)
@@ -173,7 +180,3 @@ class _Lines:
         if self._waiting:
             yield pa.RecordBatch.from_pylist(self._waiting, schema=_SCHEMA)
         self._waiting, self._bytes = [], 0
-
-
-_MOST_LINES = 256
-_MOST_BYTES = 1 << 24

@@ -78,12 +78,12 @@ def ascend(costs, ends):  # type: ignore[no-untyped-def]
     used = np.zeros(size, dtype=np.bool_)
     for end in ends:
         used |= _before(left, end)
-    return used & _behind(left, 0), bound
+    return used & _before(left.T, 0), bound
 
 
 @numba.njit(nogil=True, cache=True)
 def _before(left, end):  # type: ignore[no-untyped-def]
-    """The nodes from which open edges lead to one."""
+    """The nodes from which open edges lead to one; with edges turned round, those that they lead to from it."""
     size = len(left)
     found = np.zeros(size, dtype=np.bool_)
     found[end] = True
@@ -94,20 +94,4 @@ def _before(left, end):  # type: ignore[no-untyped-def]
             if left[parent, child] <= 0 and not found[parent]:
                 found[parent] = True
                 stack.append(parent)
-    return found
-
-
-@numba.njit(nogil=True, cache=True)
-def _behind(left, start):  # type: ignore[no-untyped-def]
-    """The nodes that open edges lead to from one."""
-    size = len(left)
-    found = np.zeros(size, dtype=np.bool_)
-    found[start] = True
-    stack = [start]
-    while stack:
-        parent = stack.pop()
-        for child in range(size):
-            if left[parent, child] <= 0 and not found[child]:
-                found[child] = True
-                stack.append(child)
     return found
