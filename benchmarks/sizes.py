@@ -105,7 +105,7 @@ class _Trial:
         if slices is not None:
             parts.append(hash_column(pa.array(self._numbers), seed=-1))
         hashes = functools.reduce(np.add, parts)
-        default = self._sizes.groups([Expression.parse(f"`{key}`") for key in keys], (), None, slices)
+        default = self._sizes.groups([Expression.parse(f"`{key}`") for key in keys], (), (), slices)
         return len(np.unique(hashes)), {"GEE": gee(hashes[self._drawn], self._records), "default": default}
 
 

@@ -78,25 +78,38 @@ class Workload(Mapping[str, Query]):
         spark = spark or start_session()
         return run_reference(self._bound(stream, spark), stream, spark)
 
-    def run(self, stream: Stream, *, spark: SparkSession | None = None, budget: int = BUDGET_BYTES) -> Results:
+    def run(
+        self,
+        stream: Stream,
+        *,
+        spark: SparkSession | None = None,
+        budget: int = BUDGET_BYTES,
+        search: str = DEFAULT,
+    ) -> Results:
         """The answers of all queries: exactly those of plain Spark, by one pass over the stream.
 
         When this returns, that pass is done. Queries that cannot be shared run when their answer is read. `budget`
         is the memory in bytes that one worker has for groups; what exceeds it is sent on, at some cost in time.
+        `search` is how the plan's tree is looked for; it changes no answer.
         """
+        _check_search(search)
         spark = spark or start_session()
-        return run_batch(self._bound(stream, spark), stream, spark, budget)
+        return run_batch(self._bound(stream, spark), stream, spark, budget, search)
 
     def plan(self, stream: Stream, *, spark: SparkSession | None = None, search: str = DEFAULT) -> Plan:
         """How the queries would be run: `plan.explain()` prints it. `search` is how the tree is looked for."""
-        if search not in SEARCHES:
-            raise ValueError(f"'{search}' is none of {', '.join(SEARCHES)}")
+        _check_search(search)
         spark = spark or start_session()
         return prepare(self._bound(stream, spark), stream, spark, search=search).plan
 
     def _bound(self, stream: Stream, spark: SparkSession) -> Workload:
         own = session_functions(spark) - spark_functions().keys()
         return self.bind(stream, own)
+
+
+def _check_search(name: str) -> None:
+    if name not in SEARCHES:
+        raise ValueError(f"'{name}' is none of {', '.join(SEARCHES)}")
 
 
 def _parse_all(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.bench.contest import Task
 from headrace.bench.question import Data, Question
 from headrace.bench.text import set_id, shared_sets, spark_text
 from headrace.bench.workloads import TOPICS
@@ -28,7 +29,7 @@ def test_questions_are_many_and_different(name: str, count: int) -> None:
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_names_mean_one_measure(name: str) -> None:
-    measures = {measure for question in TOPICS[name].questions for measure in question.measures}
+    measures = {measure for question in TOPICS[name].take(200) for measure in question.measures}
     assert len({measure.name for measure in measures}) == len(measures)
 
 
@@ -37,7 +38,23 @@ def test_queries_can_be_shared(name: str) -> None:
     topic = TOPICS[name]
     workload = Workload(texts(topic.take(200), topic.stream, topic.time))
     assert len(workload) == 200
+    assert len({query.sql for query in workload.values()}) == 200
     assert all(query.shareable for query in workload.values())
+
+
+def test_drawn_questions_are_always_the_same_and_of_many_kinds() -> None:
+    once, again = (TOPICS["netflow"].take(200)[22:] for _ in range(2))
+    assert once == again
+    assert len({question.window for question in once}) == 6
+    assert len({question.where for question in once}) > 30
+    assert 0.4 < sum(not question.where for question in once) / len(once) < 0.6
+    assert len({question.keys for question in once}) > 80
+
+
+def test_of_many_questions_plain_spark_is_timed_on_some() -> None:
+    data = Data(Path(), "flows", "ts", {}, 0, False)
+    assert len(Task(data, TOPICS["netflow"].take(100), 1).timed_by_spark) == 100
+    assert len(Task(data, TOPICS["netflow"].take(200), 1).timed_by_spark) == 67
 
 
 def test_netflow_is_the_example() -> None:

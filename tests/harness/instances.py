@@ -11,7 +11,7 @@ from headrace.algebra.states import State
 from headrace.plan.costs import Costs
 from headrace.plan.lattice import Lattice
 from headrace.plan.plan import Slices
-from headrace.plan.shapes import Shape, Shapes
+from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
@@ -28,7 +28,9 @@ def random_lattice(
     columns = [Expression.parse(name) for name in "abcde"]
     conditions = [Expression.parse(f"f{number}") for number in range(2)]
     sizes = Sizes([_block(seed, draw, columns, conditions)], 10 ** draw.randint(5, 7), HOUR_US)
-    shapes = Shapes()
+    shapes = Shapes(
+        filters=draw.choice([Filters(), Filters({conditions[0]: [columns[0]]}, {conditions[0]: conditions})])
+    )
     wanted: dict[Shape, tuple[State, ...]] = {}
     while len(wanted) < queries:
         keys = draw.sample(columns, draw.randint(1, 3))
@@ -42,7 +44,10 @@ def random_lattice(
 def _block(
     seed: int, draw: random.Random, columns: list[Expression], conditions: list[Expression], rows: int = 4096
 ) -> dict[Expression, pa.Array]:
-    """Columns with few values and with many, even and skewed, some of them decided by another one."""
+    """Columns with few values and with many, even and skewed, some of them decided by another one.
+
+    The first column decides the first condition, and the second one is true wherever that is.
+    """
     made = np.random.default_rng(seed)
     block: dict[Expression, pa.Array] = {}
     for place, column in enumerate(columns):
@@ -51,6 +56,9 @@ def _block(
         if place and draw.random() < 0.3:
             skewed = np.asarray(block[draw.choice(columns[:place])]) // draw.choice([2, 10, 100])
         block[column] = pa.array(skewed)
-    for condition in conditions:
-        block[condition] = pa.array(made.random(rows) < draw.choice([0.01, 0.1, 0.5]))
+    shares = [draw.choice([0.01, 0.1, 0.5]) for _ in conditions]
+    first = np.asarray(block[columns[0]])
+    narrow = first <= np.quantile(first, shares[0])
+    block[conditions[0]] = pa.array(narrow)
+    block[conditions[1]] = pa.array(narrow | (made.random(rows) < shares[1]))
     return block

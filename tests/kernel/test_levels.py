@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from headrace import Workload
 from headrace.algebra.states import Fact
+from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -23,13 +24,29 @@ from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
+from headrace.runtime.source import Session, learn_filters
 
 MINUTE = 60_000_000
 HALF_MINUTES = range(0, 20 * MINUTE, MINUTE // 2)
 BUCKETS = 3
 TIME = Expression.parse("ts")
 TYPES = {"ts": pa.timestamp("us", "UTC"), "a": pa.int32(), "b": pa.string(), "x": pa.int64(), "f": pa.bool_()}
-FACTS = {Expression.parse(name): Fact(kind, nullable=name != "ts") for name, kind in TYPES.items()}
+WHERE: dict[str, Callable[[Any], bool]] = {
+    "f": lambda r: bool(r["f"]),
+    "a < 2": lambda r: r["a"] is not None and r["a"] < 2,
+    "a <= 1": lambda r: r["a"] is not None and r["a"] <= 1,
+    "a = 1": lambda r: r["a"] == 1,
+    "a IS NULL": lambda r: r["a"] is None,
+    "b = 'p' OR a >= 2": lambda r: r["b"] == "p" or (r["a"] is not None and r["a"] >= 2),
+    "a < 2 AND f": lambda r: r["a"] is not None and r["a"] < 2 and bool(r["f"]),
+}
+"""Filters, and what they mean: some that keys decide, some that others contain, two that are the same."""
+FACTS = {Expression.parse(name): Fact(kind, nullable=name != "ts") for name, kind in TYPES.items()} | {
+    Expression.parse(where): Fact(pa.bool_()) for where in WHERE
+}
+CONDITIONS, FILTERS = learn_filters(
+    map(Expression.parse, WHERE), map(Expression.parse, "ab"), FACTS, Session(TYPES, "UTC", usual=True)
+)
 WINDOWS = ("", "window(ts, '1 minute')", "window(ts, '2 minutes')", "window(ts, '6 minutes')")
 OVERLAPPING = ("window(ts, '3 minutes', '1 minute')", "window(ts, '4 minutes', '2 minutes', '1 minute')")
 RECORDS = st.lists(
@@ -50,7 +67,7 @@ def texts(draw: st.DrawFn) -> str:
     window = draw(st.sampled_from(WINDOWS + OVERLAPPING))
     measure = draw(st.sampled_from(["count(*)", "sum(x)", "count(DISTINCT b)"]))
     group = ", ".join([*([window] if window else []), *sorted(keys)])
-    where = draw(st.sampled_from(["", " WHERE f"]))
+    where = draw(st.sampled_from(["", "", *(f" WHERE {where}" for where in WHERE)]))
     return f"SELECT {measure} FROM t{where}" + (f" GROUP BY {group}" if group else "")
 
 
@@ -61,14 +78,24 @@ CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
 def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: bool = False) -> Plan:
     """A plan for what is known of the records, or for nothing: then nothing but the queries' own nodes is kept."""
     workload = Workload({f"q{number}": text for number, text in enumerate(queries)})
-    blocks = [{Expression.parse(n): c for n, c in table_of(records).items()}] if sampled and records else []
+    columns = table_of(records)
+    blocks = [{e: column_of(e, columns) for e in FACTS}] if sampled and records else []
     sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
     settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
-    return make_plan([guarded(query, lambda _: False) for query in workload.values()], FACTS, sizes, **settings)
+    inner = [guarded(query, lambda _: False) for query in workload.values()]
+    return make_plan(inner, FACTS, sizes, filters=FILTERS, **settings)
 
 
 def table_of(records: list[Any]) -> dict[str, pa.Array]:
     return {name: pa.array([r[i] for r in records], kind) for i, (name, kind) in enumerate(TYPES.items())}
+
+
+def column_of(expression: Expression, columns: dict[str, pa.Array]) -> pa.Array:
+    if expression.sql in columns:
+        return columns[expression.sql]
+    evaluator = compile_expression(expression, TYPES, pa.bool_(), "UTC")
+    assert evaluator is not None
+    return evaluator(columns)
 
 
 def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budget: int) -> Iterator[Piece]:
@@ -80,11 +107,11 @@ def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budg
         if edges is not None:
             bounds = [None, *edges, None]
             own = Stretch(TIME, bounds[number], bounds[number + 1])
-        level = LowLevel(plan, inputs, budget, BUCKETS, own)
+        level = LowLevel(plan, inputs, budget, BUCKETS, own, CONDITIONS)
         records = sorted(task, key=lambda record: record[0]) if edges is not None else task
         for start in range(0, len(records), 7):
             columns = table_of(records[start : start + 7])
-            batch = pa.record_batch([columns[e.sql] for e in inputs], [e.sql for e in inputs])
+            batch = pa.record_batch([column_of(e, columns) for e in inputs], [e.sql for e in inputs])
             yield from level.add(batch)
             if edges is not None and records[start + 7 :]:
                 yield from level.close(records[start + 7][0])
@@ -94,7 +121,7 @@ def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budg
 def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of all queries, after both times that partials meet."""
     for last in (False, True):
-        levels = [HighLevel(plan, bucket, BUCKETS, last) for bucket in range(BUCKETS)]
+        levels = [HighLevel(plan, bucket, BUCKETS, last, conditions=CONDITIONS) for bucket in range(BUCKETS)]
         kept: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Partial) and is_for(plan, piece.node, last):
@@ -117,7 +144,7 @@ def plain(query: Query, records: list[Any]) -> list[tuple[Any, ...]]:
         groups[()] = []
     for record in records:
         named = dict(zip(TYPES, record, strict=True))
-        if query.where is not None and not named["f"]:
+        if query.where is not None and not WHERE[query.where.sql](named):
             continue
         key = tuple(named[k.sql] for k in query.keys)
         if query.window is None:

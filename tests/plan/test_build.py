@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from headrace.algebra.states import Fact
 from headrace.plan.build import Facts, make_plan
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
+from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
@@ -37,10 +39,15 @@ def plan_of(sizes: Sizes | None = None, /, **queries: str) -> Plan:
 
 
 def plan_with(
-    facts: Facts, sizes: Sizes | None, queries: dict[str, str], cores: int = 1, memory: int = 1 << 30
+    facts: Facts,
+    sizes: Sizes | None,
+    queries: dict[str, str],
+    cores: int = 1,
+    memory: int = 1 << 30,
+    filters: Filters | None = None,
 ) -> Plan:
     inner = [guarded(query, lambda _: False) for query in Workload(queries).values()]
-    return make_plan(inner, facts, sizes, cores, memory=memory)
+    return make_plan(inner, facts, sizes, cores, memory=memory, filters=filters)
 
 
 def sizes_of(records: int = 1_000_000, **values: int) -> Sizes:
@@ -122,7 +129,7 @@ def test_a_filter_can_be_a_key_of_a_phantom() -> None:
         "  - (src) where port = 443: web [high level, 1 states]\n"
         "  - (src): all [high level, 1 states]"
     )
-    assert not plan.nodes[0].only_marked
+    assert plan.nodes[0].any_of == ()
 
 
 def test_records_that_no_query_wants_are_dropped() -> None:
@@ -132,7 +139,73 @@ def test_records_that_no_query_wants_are_dropped() -> None:
         other="SELECT src, count(*) FROM t WHERE port < 9 GROUP BY src",
     )
     assert plan.nodes[0].marks == (Expression.parse("port > 0"), Expression.parse("port < 9"))
-    assert plan.nodes[0].only_marked
+    assert plan.nodes[0].any_of == plan.nodes[0].marks
+
+
+WEB, OPEN, LOW, PORT = map(Expression.parse, ("port = 443", "port > 0", "port < 9", "port"))
+
+
+def test_a_filter_that_keys_decide_needs_no_mark() -> None:
+    queries = {**FILTERED, "ports": "SELECT src, port, count(*) FROM t GROUP BY src, port"}
+    plan = plan_with(FACTS, sizes_of(src=100, port=50), queries, filters=Filters({WEB: [PORT]}))
+    assert plan.explain() == (
+        "3 queries from 1 passes over the records\n"
+        "- (src, port): ports [low level, 1 states, dealt by src]\n"
+        "  - (src) where port = 443: web [high level, 1 states]\n"
+        "  - (src): all [high level, 1 states]"
+    )
+
+
+def test_filters_that_are_true_for_the_same_records_are_one() -> None:
+    queries = {
+        name: f"SELECT src, count(*) FROM t WHERE {e} GROUP BY src" for name, e in (("a", OPEN), ("b", LOW))
+    }
+    plan = plan_with(FACTS, sizes_of(src=10), queries, filters=Filters(wider={OPEN: [LOW], LOW: [OPEN]}))
+    assert [plan.names(node) for node in range(len(plan.nodes))] == [("a", "b")]
+
+
+def test_a_filter_within_another_comes_from_its_records() -> None:
+    queries = {
+        "wide": "SELECT src, port, count(*) FROM t WHERE port > 0 GROUP BY src, port",
+        "narrow": "SELECT src, count(*) FROM t WHERE port = 443 GROUP BY src",
+    }
+    sizes = sizes_of(src=10, port=20)
+    plan = plan_with(FACTS, sizes, queries, filters=Filters({WEB: [PORT]}, {WEB: [OPEN]}))
+    assert plan.explain() == (
+        "2 queries from 1 passes over the records\n"
+        "- (src, port) where port > 0: wide [low level, 1 states, dealt by src]\n"
+        "  - (src) where port = 443: narrow [high level, 1 states]"
+    )
+    apart = plan_with(FACTS, sizes, queries, filters=Filters({WEB: [PORT]}))
+    assert apart.names(0) == ()
+
+
+def test_every_node_says_what_it_takes_and_every_phantom_why_it_is_there() -> None:
+    plan = plan_of(sizes_of(src=10, dst=20), **WINDOWED)
+    reasons = plan.reasons()
+    assert reasons.keys() == set(range(4))
+    assert reasons[0].startswith("about 2,400 rows in ")
+    assert "; 2 nodes made from these instead of the records save " in reasons[0]
+    assert all("instead of" not in reasons[node] for node in range(1, 4))
+    assert plan.expected[0].saved > 0
+    assert plan.estimate is not None
+    assert sum(own.seconds for own in plan.expected) == pytest.approx(plan.estimate.tree)
+
+
+def test_the_picture_is_well_formed_and_has_every_node() -> None:
+    plan = plan_of(
+        sizes_of(src=10, dst=20), **WINDOWED, odd="SELECT src, first(bytes) FROM t WHERE src < dst GROUP BY 1"
+    )
+    picture = ElementTree.fromstring(plan.picture())
+    texts = [element.text or "" for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    for expected in (
+        "(src, dst) per 5 minutes: phantom",
+        "(src) per 5 minutes: by_src",
+        "(dst) per 5 minutes: by_dst",
+    ):
+        assert expected in texts
+    assert any(text.startswith("beside, by plain Spark: odd") for text in texts)
+    assert plan._repr_html_() == plan.picture()
 
 
 def test_time_that_may_be_null_is_no_way_to_all_records() -> None:
@@ -191,7 +264,7 @@ def test_bags_come_from_finer_nodes() -> None:
         "- (src, bytes): sizes [low level, 1 states, dealt by src]"
     )
     assert plan.split_nodes == (2,)
-    assert "<summary>(src, dst): pairs" in plan._repr_html_()
+    assert ">(src, dst): pairs</text>" in plan.picture()
 
 
 def test_what_lies_below_a_split_node_is_not_split_again() -> None:

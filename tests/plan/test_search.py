@@ -36,7 +36,7 @@ class Known(Sizes):
         self,
         keys: Collection[Expression],
         marks: Collection[Expression],
-        condition: Expression | None,
+        any_of: Collection[Expression],
         slices: Slices | None,
     ) -> float:
         return self._given.get("".join(sorted(key.sql for key in keys)), N)

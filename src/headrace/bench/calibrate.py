@@ -17,13 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op
+from headrace.algebra.words import truth
 from headrace.kernel.compiled import load_kernels
+from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.piece import pack, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.shelf import File, Reader
 from headrace.plan.costs import Costs, depth
+from headrace.query import Expression
 
 RECORDS = 400_000
 GROUPS = (64, 8_000, 60_000, 250_000)
@@ -97,6 +100,7 @@ def _points(records: int) -> Iterator[Point]:
     for groups, keys, slots in itertools.product(GROUPS, KEYS, SLOTS):
         child, ns = _from_rows(parent.rows, groups, keys, slots)
         yield Point("rows", _counts("row", len(parent), len(child), keys, slots), ns)
+    yield Point("condition", {"condition": records}, _condition(records))
     yield Point("shipped", {"shipped": len(parent)}, _best(lambda: _ship(parent.rows)))
 
 
@@ -138,6 +142,15 @@ def _from_rows(rows: Rows, groups: int, keys: int, slots: int) -> tuple[Reducer,
     return reducer, ns
 
 
+def _condition(records: int) -> float:
+    """A range of a column's values."""
+    column = pa.array(np.random.default_rng(1).integers(100, size=records))
+    range_ = Expression.parse("x BETWEEN 20 AND 60")
+    condition = compile_expression(range_, {"x": column.type}, pa.bool_(), "UTC")
+    assert condition is not None, "the kernel knows ranges"
+    return _best(lambda: truth(condition({"x": column})))
+
+
 def _ship(rows: Rows) -> None:
     """Rows as partials onto a shelf, from there, and into a table."""
     keys = len(rows.coders)
@@ -152,7 +165,7 @@ def _ship(rows: Rows) -> None:
             reducer.add(tuple(map(coding.coder, range(keys))), codes, unpack_slots(found[keys:]), size)
 
 
-def _best(run: Callable[[], None]) -> float:
+def _best(run: Callable[[], object]) -> float:
     """The nanoseconds of the fastest of some runs: what slows one down is not the kernel."""
     times = []
     for _ in range(_REPEATS):

@@ -23,6 +23,8 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 
 headrace is asked in one way and timed twice: until its answers are computed, and until Spark has read them all.
 """
+MOST_BY_SPARK = 100
+"""Of more questions, plain Spark is timed on every third."""
 PACKAGES = {"polars": "polars", "duckdb": "duckdb", "chdb": "chdb"}
 """What an engine needs beyond headrace itself."""
 
@@ -78,6 +80,11 @@ class Task:
     data: Data
     questions: tuple[Question, ...]
     cores: int
+
+    @property
+    def timed_by_spark(self) -> tuple[Question, ...]:
+        """The questions that plain Spark is timed on: of very many only a part, which stands for all."""
+        return self.questions[:: 1 if len(self.questions) <= MOST_BY_SPARK else 3]
 
 
 def check_installed(engines: Sequence[str], *, plot: bool) -> None:

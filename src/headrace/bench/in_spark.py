@@ -36,14 +36,15 @@ class InSpark:
         return {question.name: self._check(question, self._frame(question)) for question in self._task.questions}
 
     def measure(self) -> Sequence[Timing]:
-        """One timed round."""
+        """One timed round; where only some questions are timed, the seconds are those that all would take."""
+        timed = self._task.timed_by_spark
         _clean(self._spark)
         with MemoryWatch(_java_pid(self._spark)) as memory:
             begin = time.perf_counter()
             self._register()
-            for question in self._task.questions:
+            for question in timed:
                 write_nowhere(self._frame(question))
-            seconds = time.perf_counter() - begin
+            seconds = (time.perf_counter() - begin) * len(self._task.questions) / len(timed)
         return [Timing("queries", seconds, memory.peak_mb, memory.largest_below_mb)]
 
     def close(self) -> None:

@@ -38,7 +38,8 @@ def measure(
         Run(engine, variant, median(t.seconds for t in found), rows_out, max(t.peak_mb for t in found))
         for (engine, variant), found in timings.items()
     )
-    return Report(workload, task.data.rows, len(task.questions), task.cores, runs)
+    timed = len(task.timed_by_spark)
+    return Report(workload, task.data.rows, len(task.questions), task.cores, runs, spark_timed=timed)
 
 
 def _warm_up(task: Task, contestants: Sequence[Contestant], tell: Tell) -> int:

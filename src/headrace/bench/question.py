@@ -34,10 +34,6 @@ class Window:
         """In how many windows a record is."""
         return self.length_us // self.slide_us
 
-    def times(self, factor: int) -> Window:
-        """The window with both lengths so many times as long."""
-        return Window(self.length_us * factor, self.slide_us * factor)
-
 
 def tumbling(length_us: int) -> Window:
     """A window that begins where the one before ends."""

@@ -57,6 +57,8 @@ class Report:
     runs: tuple[Run, ...] = ()
     growth: Growth | None = None
     profile: str = ""
+    spark_timed: int = 0
+    """On how many queries plain Spark was timed; its seconds are those that all would take."""
 
     @property
     def title(self) -> str:
@@ -88,6 +90,8 @@ class Report:
         plain["ratios"] = self.ratios
         if self.growth is not None:
             plain["growth"] = asdict(self.growth)
+        if self.run_of("spark", "queries"):
+            plain["spark_timed"] = self.spark_timed
         if self.profile:
             plain["profile"] = self.profile
         return plain

@@ -1,48 +1,39 @@
-"""The three workloads: what each asks, made from a few short lists, and how it grows."""
+"""The three workloads: what each asks, made from a few short lists."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, islice
 
 from headrace.bench.question import DAY_US, MINUTE_US, Measure, Question, Window, tumbling
-from headrace.generate.schemes import SCHEMES
-
-_COUNT = 64
-"""So many questions are asked about trades and about flights; flows have as many as there are schemes."""
+from headrace.generate.schemes import SCHEMES, Scheme
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A workload: the stream that it is about, and its questions in a fixed order.
+    """A workload: the stream that it is about, and as many questions as one likes in a fixed order.
 
-    A name means the same measure in all questions, so that grouping sets can have each once.
+    A name means the same measure in all questions, so that grouping sets can have each once. `usual` is how many
+    questions are asked where nobody says.
     """
 
     name: str
     stream: str
     time: str
-    questions: tuple[Question, ...]
+    usual: int
+    endless: Callable[[], Iterator[Question]]
 
     def take(self, number: int) -> tuple[Question, ...]:
-        """The first questions; where there are not as many, they come again with longer windows.
+        """The first questions."""
+        return tuple(islice(self.endless(), number))
 
-        What has no window gets one then, a multiple of the topic's shortest.
-        """
-        return tuple(islice(self._endless(), number))
-
-    def _endless(self) -> Iterator[Question]:
-        shortest = min((q.window for q in self.questions if q.window), key=lambda window: window.length_us)
-        for repeat in count():
-            for question in self.questions:
-                yield question if not repeat else _vary(question, repeat, shortest)
-
-
-def _vary(question: Question, repeat: int, shortest: Window) -> Question:
-    window = question.window.times(repeat + 1) if question.window else shortest.times(6 + repeat)
-    return dataclasses.replace(question, name=f"{question.name}_x{repeat + 1}", window=window)
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The usual ones."""
+        return self.take(self.usual)
 
 
 _VALUES = {
@@ -56,10 +47,50 @@ _VALUES = {
 }
 
 
+_MINUTES = (1, 5, 10, 15, 30, 60)
+_CONDITIONS = (
+    "protocol = 6",
+    "protocol = 17",
+    "dstport = 443",
+    "dstport = 53",
+    "dstport IN (80, 443, 8080)",
+    "dstport < 1024",
+    "srcport >= 1024",
+    "packets = 1",
+    "packets >= 10",
+    "octets BETWEEN 64 AND 1500",
+    "tos = 0",
+    "input <= 8",
+    "src_mask >= 16",
+)
+
+
 def _netflow() -> Iterator[Question]:
+    """The schemes, and then questions that are drawn, always the same ones.
+
+    Each of these has some of a scheme's keys (one of them at least, any other with a chance of two thirds), its
+    values, a window, and in half of all cases a filter of one condition or of two.
+    """
+    seen: set[tuple[object, ...]] = set()
     for scheme in SCHEMES.values():
-        measures = tuple(measure for letter in scheme.values for measure in _VALUES[letter])
-        yield Question(scheme.name, scheme.keys, measures, window=tumbling(5 * MINUTE_US))
+        window = tumbling(5 * MINUTE_US)
+        seen.add((frozenset(scheme.keys), window, ""))
+        yield Question(scheme.name, scheme.keys, _values(scheme), window=window)
+    draw = random.Random(22)
+    while True:
+        scheme = draw.choice(list(SCHEMES.values()))
+        sure = draw.choice(scheme.keys)
+        keys = tuple(key for key in scheme.keys if key == sure or draw.random() < 2 / 3)
+        window = tumbling(draw.choice(_MINUTES) * MINUTE_US)
+        conditions = draw.sample(_CONDITIONS, draw.choice((0, 0, 1, 2)))
+        where = " AND ".join(sorted(conditions))
+        if (frozenset(keys), window, where) not in seen:
+            seen.add((frozenset(keys), window, where))
+            yield Question(f"drawn_{len(seen):03}", keys, _values(scheme), where, window)
+
+
+def _values(scheme: Scheme) -> tuple[Measure, ...]:
+    return tuple(measure for letter in scheme.values for measure in _VALUES[letter])
 
 
 @dataclass(frozen=True)
@@ -142,7 +173,7 @@ _FLIGHTS = _Lists(
 )
 
 TOPICS = {
-    "netflow": Topic("netflow", "flows", "ts", tuple(_netflow())),
-    "trades": Topic("trades", "trades", "ts", tuple(islice(_TRADES.questions("trades"), _COUNT))),
-    "flights": Topic("flights", "flights", "date", tuple(islice(_FLIGHTS.questions("flights"), _COUNT))),
+    "netflow": Topic("netflow", "flows", "ts", len(SCHEMES), _netflow),
+    "trades": Topic("trades", "trades", "ts", 64, partial(_TRADES.questions, "trades")),
+    "flights": Topic("flights", "flights", "date", 64, partial(_FLIGHTS.questions, "flights")),
 }

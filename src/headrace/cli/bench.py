@@ -36,9 +36,7 @@ def bench(
     ] = None,
     queries: Annotated[
         int | None,
-        typer.Option(
-            "--queries", min=1, help="The first N queries; more than there are: some come again, varied."
-        ),
+        typer.Option("--queries", min=1, help="How many queries; beyond the usual ones, more are drawn."),
     ] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", help="netflow: backbone or enterprise. [default: backbone]")
@@ -70,7 +68,7 @@ def bench(
         raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
     check_installed(chosen, plot=plot_file is not None)
     count = _limit_cores(cores)
-    number = queries or len(topic.questions)
+    number = queries or topic.usual
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
         prepare = _Preparation(topic, profile or "backbone", data, rows or _ROWS, Path(scratch))
         if growth:
@@ -215,6 +213,8 @@ def _print_runs(report: Report, title: str) -> None:
     }
     for name, times in report.ratios.items():
         out.print(meanings[name].format(times))
+    if report.spark_timed < report.queries and report.run_of("spark", "queries"):
+        out.print(f"plain Spark was timed on {report.spark_timed} of the queries, and its time extrapolated")
 
 
 def _print_growth(growth: Growth, title: str) -> None:

@@ -41,6 +41,10 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Start Spark and print what each search finds, side by side.")
     ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Also write the tree as a picture, an SVG file.", dir_okay=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -48,8 +52,8 @@ def plan(
 
     Example: headrace plan examples/netflow/queries --stream data/flows --time ts
     """
-    if (tree or compare) and stream is None:
-        option = "--tree" if tree else "--compare"
+    if (tree or compare or picture) and stream is None:
+        option = "--tree" if tree else "--compare" if compare else "--picture"
         raise typer.BadParameter("a plan needs the stream's types: add --stream", param_hint=option)
     if search not in SEARCHES:
         message = f"'{search}' is none of {', '.join(SEARCHES)}; {did_you_mean(search, list(SEARCHES))}"
@@ -61,12 +65,16 @@ def plan(
         if compare:
             out.print(_compare(workload, source))
             return
-        if tree:
+        if tree or picture is not None:
             ((made, _),) = _make_plans(workload, source, [search])
             if as_json:
                 out.print_json(made.to_json())
             else:
-                out.print(f"{made.explain()}\n{made.estimate}", highlight=False, markup=False)
+                text = f"{made.explain(made.reasons())}\n{made.estimate}"
+                out.print(text, highlight=False, markup=False, soft_wrap=True)
+            if picture is not None:
+                picture.write_text(made.picture())
+                out.print(f"picture: {picture}", highlight=False)
             return
     if as_json:
         out.print_json(json.dumps([describe(query) for query in workload.values()]))

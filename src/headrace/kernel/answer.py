@@ -109,7 +109,7 @@ def merge_slices(window: Window | None, slices: Slices | None, rows: Rows) -> Ro
     for back in range(windows):
         inside = np.flatnonzero(slides.start_of(latest - back) + window.range_us > starts)
         own = Column(coder, coder.encode(pa.array(latest - back)).plain())
-        merged.pour(rows, range(1, len(rows.coders)), range(len(rows.ops)), inside, own)
+        merged.pour(rows, [own, *range(1, len(rows.coders))], range(len(rows.ops)), inside)
     return merged.rows
 
 

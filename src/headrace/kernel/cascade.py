@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
+from headrace.algebra.words import Valid
 from headrace.kernel.answer import finish, merge_slices
+from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, Ready, send
-from headrace.kernel.records import Coding
+from headrace.kernel.records import MARK, Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan, Slices
-from headrace.query import Window
+from headrace.query import Expression, Window
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class Cascade:
     whole: Callable[[int], bool]
     gatherings: Mapping[int, Gathering]
     measures: Measures
+    conditions: Conditions
     at_source: bool = False
 
     def run(self, index: int, rows: Rows) -> Iterator[Piece]:
@@ -103,7 +106,7 @@ class Cascade:
                 self.gatherings[child].pour(node, rows)
                 measure.add(len(rows), 0, 0, time.perf_counter() - begin)
             else:
-                below = reduce_to(node, self.plan.nodes[child], rows)
+                below = reduce_to(node, self.plan.nodes[child], rows, self.conditions)
                 measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, below)
 
@@ -114,7 +117,7 @@ class Cascade:
             if self.plan.carried(child):
                 yield from self._carried(child, rows)
             elif self.plan.carries(child):
-                yield from self.carry(child, reduce_to(node, self.plan.nodes[child], rows))
+                yield from self.carry(child, reduce_to(node, self.plan.nodes[child], rows, self.conditions))
 
     def _carried(self, index: int, rows: Rows) -> Iterator[Piece]:
         if self.at_source:
@@ -127,41 +130,48 @@ def make_reducer(node: Node, expect: int = 0) -> Reducer:
     return Reducer([state.op for state in node.states], expect)
 
 
-def reduce_to(parent: Node, child: Node, rows: Rows) -> Rows:
+def reduce_to(parent: Node, child: Node, rows: Rows, conditions: Conditions) -> Rows:
     """The rows of a child from those of its parent."""
     reducer = make_reducer(child, expect=len(rows))
-    pour(parent, child, rows, reducer, Coding())
+    pour(parent, child, rows, reducer, Coding(), conditions)
     return reducer.rows
 
 
-def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding) -> None:
+def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding, conditions: Conditions) -> None:
     """Put what a parent's rows have for a child into its reducer; `coding` is for slices that are longer."""
     if len(rows) == 0:
         return
-    keys = [parent.place_of(key) for key in child.keys] + [parent.place_of_mark(mark) for mark in child.marks]
-    first = None
+    keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
+    for mark in child.marks:
+        if mark in parent.marks:
+            keys.append(parent.place_of_mark(mark))
+        else:
+            keys.append(Column(MARK, _truth(mark, parent, rows, conditions).view(np.int8)))
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
     elif child.slices is not None and parent.slices is not None:
-        first = _longer_slices(parent.slices, child.slices, rows, coding)
+        keys = [_longer_slices(parent.slices, child.slices, rows, coding), *keys]
     states = [parent.states.index(state) for state in child.states]
-    into.pour(rows, keys, states, _chosen(parent, child, rows), first)
+    chosen = None
+    if child.any_of != parent.any_of:
+        truths = [_truth(condition, parent, rows, conditions) for condition in child.any_of]
+        chosen = np.flatnonzero(np.logical_or.reduce(truths))
+    into.pour(rows, keys, states, chosen)
 
 
 def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:
     """The longer slice that each row's own is in."""
-    codes = rows.codes(0)
-    low, high = int(codes.min()), int(codes.max())
-    dense = high - low < len(codes)
-    numbers = rows.coders[0].decode(np.arange(low, high + 1) if dense else codes)
-    longer_numbers = longer.number_of(own.start_of(np.asarray(numbers)))
-    coded = coding.encode(longer, pa.array(longer_numbers)).plain()
-    return Column(coding.coder(longer), coded[codes - low] if dense else coded)
+
+    def lengthen(numbers: pa.Array) -> Words:
+        longer_numbers = longer.number_of(own.start_of(np.asarray(numbers)))
+        return coding.encode(longer, pa.array(longer_numbers)).plain()
+
+    codes = rows.mapped(0, lengthen)
+    return Column(coding.coder(longer), codes)
 
 
-def _chosen(parent: Node, child: Node, rows: Rows) -> Words | None:
-    """The numbers of the rows for which the child's filter, or one of its marks, is true; None says all."""
-    if child.any_of == parent.any_of or not child.any_of:
-        return None
-    keep = [rows.codes(parent.place_of_mark(condition)) != 0 for condition in child.any_of]
-    return np.flatnonzero(np.logical_or.reduce(keep))
+def _truth(condition: Expression, node: Node, rows: Rows, conditions: Conditions) -> Valid:
+    """For which of a node's rows a condition is true: their mark tells it, or their keys."""
+    if condition in node.marks:
+        return np.not_equal(rows.codes(node.place_of_mark(condition)), 0)
+    return conditions[condition].truth(node, rows)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
+from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
@@ -21,11 +22,18 @@ class HighLevel:
     """
 
     def __init__(
-        self, plan: Plan, bucket: int, buckets: int, last: bool = False, measures: Measures | None = None
+        self,
+        plan: Plan,
+        bucket: int,
+        buckets: int,
+        last: bool = False,
+        measures: Measures | None = None,
+        conditions: Conditions | None = None,
     ) -> None:
         self._plan = plan
         self._buckets = buckets
         self._last = last
+        self._conditions = conditions or {}
         self.measures = measures if measures is not None else Measures()
         self._meetings: dict[int, _Meeting] = {}
         # A query without keys or window has an answer even where there is no record.
@@ -34,12 +42,12 @@ class HighLevel:
                 continue
             _, home = plan.meeting(answer.node)
             if home % buckets == bucket:
-                self._meetings[home] = _Meeting(plan.nodes[home])
+                self._meetings[home] = _Meeting(plan.nodes[home], self._conditions)
 
     def add(self, node: int, columns: Sequence[pa.Array], rows: int) -> None:
         """Take in the columns of a partial that is for this time that rows come."""
         if node not in self._meetings:
-            self._meetings[node] = _Meeting(self._plan.nodes[node])
+            self._meetings[node] = _Meeting(self._plan.nodes[node], self._conditions)
         keys = self._plan.nodes[node].key_count
         self._meetings[node].add(columns[:keys], unpack_slots(columns[keys:]), rows)
 
@@ -50,7 +58,7 @@ class HighLevel:
         def whole(node: int) -> bool:
             return self._last or plan.whole(node, plan.deal_of(node))
 
-        cascade = Cascade(plan, self._buckets, whole, self._meetings, self.measures)
+        cascade = Cascade(plan, self._buckets, whole, self._meetings, self.measures, self._conditions)
         for node in sorted(self._meetings):
             yield from cascade.run(node, self._meetings.pop(node).take())
 
@@ -63,8 +71,9 @@ def is_for(plan: Plan, node: int, last: bool) -> bool:
 class _Meeting:
     """A node's rows of one bucket."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, conditions: Conditions) -> None:
         self._node = node
+        self._conditions = conditions
         self._reducer = make_reducer(node)
         self._coding = Coding()
 
@@ -75,7 +84,7 @@ class _Meeting:
 
     def pour(self, parent: Node, rows: Rows) -> None:
         """See `Gathering`."""
-        own = reduce_to(parent, self._node, rows)
+        own = reduce_to(parent, self._node, rows, self._conditions)
         if len(own):
             keys, states = own.columns(range(len(own.coders)), range(len(own.ops)))
             self.add(keys, [slot for slots in states for slot in slots], len(own))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measure, Measures, make_reducer, pour
+from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
@@ -39,7 +40,13 @@ class LowLevel:
     """One pass over the records of a task: each batch goes to every root of the plan."""
 
     def __init__(
-        self, plan: Plan, inputs: Sequence[Expression], budget: int, buckets: int, own: Stretch | None = None
+        self,
+        plan: Plan,
+        inputs: Sequence[Expression],
+        budget: int,
+        buckets: int,
+        own: Stretch | None = None,
+        conditions: Conditions | None = None,
     ) -> None:
         # A root that no record gets to is shown as well, with nothing.
         self.measures = Measures(nodes={root: Measure() for root in plan.roots})
@@ -47,14 +54,21 @@ class LowLevel:
         self._buckets = buckets
         self._inputs = tuple(inputs)
         self._coding = Coding()
+        self._conditions = conditions or {}
         self._budget = table_bytes(budget)
         self._stages = {
-            index: _Stage(index, node, self._coding, _whole_slices(node.slices, own))
+            index: _Stage(index, node, self._coding, _whole_slices(node.slices, own), self._conditions)
             for index, node in enumerate(plan.nodes)
             if plan.gathers(index) and not plan.rises(index)
         }
         self._cascade = Cascade(
-            plan, buckets, lambda node: not plan.crosses(node), self._stages, self.measures, at_source=True
+            plan,
+            buckets,
+            lambda node: not plan.crosses(node),
+            self._stages,
+            self.measures,
+            self._conditions,
+            at_source=True,
         )
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
@@ -124,10 +138,13 @@ class _Stage:
     Roots are such, and nodes with longer slices than their parent.
     """
 
-    def __init__(self, index: int, node: Node, coding: Coding, whole: tuple[int, int]) -> None:
+    def __init__(
+        self, index: int, node: Node, coding: Coding, whole: tuple[int, int], conditions: Conditions
+    ) -> None:
         self.index = index
         self.node = node
         self._coding = coding
+        self._conditions = conditions
         self._reducer = make_reducer(node)
         self._first, self._end = whole
         self._closed = self._first
@@ -149,7 +166,7 @@ class _Stage:
 
     def pour(self, parent: Node, rows: Rows) -> None:
         """See `Gathering`."""
-        pour(parent, self.node, rows, self._reducer, self._coding)
+        pour(parent, self.node, rows, self._reducer, self._coding, self._conditions)
 
     def take(self) -> Rows:
         """All rows, which leave."""
@@ -204,9 +221,7 @@ def table_bytes(budget: int) -> int:
 
 def node_inputs(node: Node) -> tuple[Expression, ...]:
     """The expressions over the stream that a node needs."""
-    needed = [*node.keys, *node.marks]
-    if node.filter is not None:
-        needed.append(node.filter)
+    needed = [*node.keys, *node.any_of, *node.marks]
     if node.slices is not None:
         needed.append(node.slices.time)
     for state in node.states:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace.algebra.ops import Op, Words
 from headrace.kernel.coding import Coder, Codes, recode
@@ -26,7 +28,7 @@ class Column:
     """A key column of some rows that is not one of theirs: its coder, and the code of each row."""
 
     coder: Coder
-    codes: Words
+    codes: npt.NDArray[np.signedinteger[Any]]
 
 
 def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
@@ -87,23 +89,24 @@ class Reducer:
     def pour(
         self,
         rows: Rows,
-        keys: Sequence[int],
+        keys: Sequence[int | Column],
         states: Sequence[int],
         chosen: Words | None = None,
-        first: Column | None = None,
     ) -> Words:
-        """Combine a parent's rows: some of their keys, and the states that these groups have.
+        """Combine a parent's rows: some of their keys, or columns beside them, and the states that groups have.
 
-        `chosen` are the numbers of the rows that are meant, where it is not all of them, and `first` is a column
-        to stand before the keys. Gives the number of each row's group.
+        `chosen` are the numbers of the rows that are meant, where it is not all of them. Gives the number of each
+        row's group.
         """
         chosen = np.arange(len(rows)) if chosen is None else chosen
-        coders = tuple(rows.coders[key] for key in keys) if rows.coders else ()
-        coders = (first.coder, *coders) if first is not None else coders
+        keys = keys if rows.coders else ()
+        coders = tuple(key.coder if isinstance(key, Column) else rows.coders[key] for key in keys)
         if coders != self._coders:
             self._recode(coders)
-        ahead = 1 if first is not None else 0
-        fields = rows.layout.moves(keys if rows.coders else (), self._layout.places[ahead:])
+        placed = list(zip(keys, self._layout.places, strict=True))
+        own = [(key, place) for key, place in placed if not isinstance(key, Column)]
+        beside = [(key, place) for key, place in placed if isinstance(key, Column)]
+        fields = rows.layout.moves([key for key, _ in own], [place for _, place in own])
         columns, words = rows.slots(states), self._layout.words
         batch = self._batch(len(chosen))
         into = np.empty(len(chosen), dtype=np.int64)
@@ -111,9 +114,8 @@ class Reducer:
             part = chosen[low : low + len(batch)]
             piece = batch[: len(part)]
             move(rows.matrix, part, fields, words, columns, piece)
-            if first is not None:
-                place = self._layout.places[0]
-                or_column(piece, place.word, place.shift, first.codes[part], 0)
+            for column, place in beside:
+                or_column(piece, place.word, place.shift, column.codes[part], 0)
             self._table.add(piece, into[low : low + len(part)])
         return into
 

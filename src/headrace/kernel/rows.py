@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,14 @@ class Rows:
         """The codes of one key column."""
         (codes,) = self._unpack([key], [])
         return codes
+
+    def mapped(self, key: int, function: Callable[[pa.Array], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A function of one key's values: of each row's or, if that is less, of each value that there may be."""
+        codes, decode = self.codes(key), self.coders[key].decode
+        low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+        if high - low >= len(codes):
+            return function(decode(codes))
+        return np.take(function(decode(np.arange(low, high + 1))), codes - low)
 
     def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[pa.Array], list[list[Words]]]:
         """Some keys, decoded, and the slots of some states, in one pass over the rows."""

@@ -16,9 +16,9 @@ from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Node, Plan, Slices
+from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, Slices
 from headrace.plan.search import DEFAULT, SEARCHES, none
-from headrace.plan.shapes import Shape, Shapes
+from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.space import Tree
 from headrace.query import Aggregate, Expression, Query, Window
@@ -52,6 +52,7 @@ def make_plan(
     costs: Costs = DEFAULT_COSTS,
     search: str = DEFAULT,
     memory: int = 256 << 20,
+    filters: Filters | None = None,
 ) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
@@ -70,14 +71,14 @@ def make_plan(
         except NoState as reason:
             beside.append((query.name, str(reason)))
     times = {member.query.window.time for member in members if member.query.window is not None}
-    shapes = Shapes(untimed=[time for time in times if facts[time].nullable])
+    shapes = Shapes([time for time in times if facts[time].nullable], filters)
     wanted: dict[Shape, list[Member]] = {}
     for member in members:
         wanted.setdefault(_shape(member, shapes), []).append(member)
     lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
     tree: Tree[Shape] = SEARCHES[search](lattice)
-    rows = tuple(lattice.rows(shape) for shape in tree.parents)
-    plan = _plan(tree, rows, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    expected = _expected(tree, lattice)
+    plan = _plan(tree, expected, wanted, shapes, sizes.span_us, cores, tuple(beside))
     seconds = (cost / 1e9 for cost in (tree.cost, none(lattice).cost, lattice.least()))
     plan = dataclasses.replace(plan, estimate=Estimate(*seconds))
     return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
@@ -161,9 +162,21 @@ def _slices(window: Window | None) -> Slices | None:
     return Slices(window.time, size_us, window.offset_us % size_us)
 
 
+def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
+    """What each node of a tree has and takes, and what it saves its children."""
+    costs = lattice.edges(tree.parents)
+    found = []
+    for shape, parent in tree.parents.items():
+        children = [child for child, above in tree.parents.items() if above == shape]
+        without = sum(lattice.cost(parent, child) for child in children)
+        saved = without - costs[shape] - sum(costs[child] for child in children)
+        found.append(Expected(lattice.rows(shape), costs[shape] / 1e9, saved / 1e9))
+    return tuple(found)
+
+
 def _plan(
     tree: Tree[Shape],
-    rows: tuple[float, ...],
+    expected: tuple[Expected, ...],
     wanted: Mapping[Shape, Sequence[Member]],
     shapes: Shapes,
     span_us: int | None,
@@ -173,14 +186,10 @@ def _plan(
     """The tree as a plan: each node with the states of all that comes from it."""
     order = list(tree.parents)
     states: dict[Shape, dict[State, None]] = {shape: {} for shape in order}
-    unmarked = dict.fromkeys(order, False)
     for shape in reversed(order):
-        members = wanted.get(shape, ())
-        states[shape] |= _states(members)
-        unmarked[shape] |= bool(members) or not shape.marks
+        states[shape] |= _states(wanted.get(shape, ()))
         if (parent := tree.parents[shape]) is not None:
             states[parent] |= states[shape]
-            unmarked[parent] |= unmarked[shape] and shape.filter == parent.filter
     sharing: dict[Shape, list[Member]] = {}
     for shape, own in wanted.items():
         sharing.setdefault(tree.root_of(shape), []).extend(own)
@@ -188,16 +197,8 @@ def _plan(
     nodes, deals = [], []
     for shape in order:
         slices = shapes.slices(shape)
-        nodes.append(
-            Node(
-                shapes.keys(shape),
-                tuple(states[shape]),
-                slices,
-                shapes.filter(shape),
-                shapes.marks(shape),
-                only_marked=not unmarked[shape],
-            )
-        )
+        about = shapes.any_of(shape), shapes.marks(shape)
+        nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
         deals.append(_deal(sharing[shape], slices, span_us, cores) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers = [
@@ -205,4 +206,4 @@ def _plan(
         for shape in order
         for member in wanted.get(shape, ())
     ]
-    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, rows)
+    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, expected)

@@ -37,6 +37,8 @@ class Costs:
     """and one slot of it."""
     miss: float = 0.0
     """To find a group, for each doubling of a table beyond what stays in the nearest caches."""
+    condition: float = 3.0
+    """To compute a condition of a record or row."""
     shipped: float = 700.0
     """A row that travels to another task, in both."""
 
@@ -49,6 +51,10 @@ class Costs:
         """A node from another's rows."""
         each = self.row + self.row_key * keys + self.row_slot * slots + self.miss * depth(rows / tables)
         return parent_rows * each + self._groups(rows, slots)
+
+    def conditions(self, rows: float, conditions: int) -> float:
+        """So many conditions of records, or of rows."""
+        return rows * conditions * self.condition
 
     def more_slots(self, rows: float, slots: int) -> float:
         """Slots that a node has only for its children's sake."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headrace.algebra.states import State
 from headrace.plan.costs import Costs
@@ -22,7 +23,7 @@ class Lattice:
         self, wanted: Mapping[Shape, Iterable[State]], shapes: Shapes, sizes: Sizes, costs: Costs
     ) -> None:
         self._shapes, self._sizes, self._costs = shapes, sizes, costs
-        self.makes, self.union = shapes.makes, shapes.union
+        self.makes, self.union, self.variants = shapes.makes, shapes.union, shapes.variants
         numbers: dict[State, int] = {}
         self._wanted = {
             shape: sum(1 << numbers.setdefault(state, len(numbers)) for state in dict.fromkeys(states))
@@ -34,7 +35,8 @@ class Lattice:
         self._carried: dict[Shape, int] = {}
         self._rows: dict[Shape, float] = {}
         self._least: dict[Shape, float] = {}
-        self._records: dict[Shape, float] = {}
+        self._records = sizes.records(())
+        self._chosen: dict[int, float] = {}
         self._tables: dict[int | None, float] = {}
         self._above: dict[Shape, list[Shape]] = {}
         """The nodes of all trees so far, each with those that it can be made from."""
@@ -44,24 +46,15 @@ class Lattice:
         """See `Space`."""
         return tuple(self._wanted)
 
-    def variants(self, node: Shape, above: Shape) -> Iterator[Shape]:
-        """See `Space`."""
-        for variant in (
-            Shape(above.keys, node.marks, node.filter, node.slices),
-            Shape(node.keys, above.marks, above.filter, node.slices),
-        ):
-            if variant not in (node, above):
-                yield variant
-
     def rows(self, shape: Shape) -> float:
         """How many rows a node is thought to have: no fewer than one that is made from it."""
         if shape not in self._rows:
             of = self._shapes
-            found = self._sizes.groups(of.keys(shape), of.marks(shape), of.filter(shape), of.slices(shape))
+            found = self._sizes.groups(of.keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape))
             if shape not in self._wanted:
                 found = max(found, self._rows_at_least(shape))
             if shape.marks:
-                found = max(found, self.rows(Shape(shape.keys, 0, shape.filter, shape.slices)))
+                found = max(found, self.rows(Shape(shape.keys, 0, shape.any_of, shape.slices)))
             self._rows[shape] = found
         return self._rows[shape]
 
@@ -75,15 +68,20 @@ class Lattice:
 
     def priced(self, parents: Mapping[Shape, Shape | None]) -> Tree[Shape]:
         """See `Space`."""
+        costs = self.edges(parents)
+        return Tree({shape: parents[shape] for shape in costs}, math.fsum(costs.values()))
+
+    def edges(self, parents: Mapping[Shape, Shape | None]) -> dict[Shape, float]:
+        """What each node of a tree costs, with the states of all that comes from it; parents first."""
         states = {shape: self._wanted.get(shape, 0) for shape in parents}
-        total = 0.0
+        costs: dict[Shape, float] = {}
         order = self._parents_first(parents)
         for shape in reversed(order):
             parent, own = parents[shape], states[shape]
-            total += self._edge(parent, shape, self.rows, self._slots_of(own))
+            costs[shape] = self._edge(parent, shape, self.rows, self._slots_of(own))
             if parent is not None:
                 states[parent] |= own
-        return Tree({shape: parents[shape] for shape in order}, total)
+        return {shape: costs[shape] for shape in order}
 
     def least(self) -> float:
         """What no tree can save: a group found for every record once, and the rows of the wanted nodes made."""
@@ -118,8 +116,11 @@ class Lattice:
     def _edge(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
         keys, tables = child.keys.bit_count() + child.marks.bit_count(), self._tables_of(child)
         if parent is None:
-            return self._costs.from_records(self._records_of(child), rows_of(child), slots, keys, tables)
-        return self._costs.from_rows(rows_of(parent), rows_of(child), slots, keys, tables)
+            own = self._costs.from_records(self._records_of(child), rows_of(child), slots, keys, tables)
+            return own + self._costs.conditions(self._records, (child.any_of | child.marks).bit_count())
+        share = min(1.0, self._records_of(child) / self._records_of(parent))
+        own = self._costs.from_rows(share * rows_of(parent), rows_of(child), slots, keys, tables)
+        return own + self._costs.conditions(rows_of(parent), self._shapes.asked(parent, child).bit_count())
 
     def _tables_of(self, shape: Shape) -> float:
         """One for each slice."""
@@ -166,6 +167,6 @@ class Lattice:
         return self._slots[states]
 
     def _records_of(self, shape: Shape) -> float:
-        if shape not in self._records:
-            self._records[shape] = self._sizes.records(self._shapes.filter(shape))
-        return self._records[shape]
+        if shape.any_of not in self._chosen:
+            self._chosen[shape.any_of] = self._sizes.records(self._shapes.any_of(shape))
+        return self._chosen[shape.any_of]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headrace.plan.costs import Costs
-from headrace.plan.plan import Answer, Deal, Node, Plan, Slices
+from headrace.plan.plan import Answer, Deal, Expected, Node, Plan, Slices
 from headrace.query import Expression
 
 
@@ -46,7 +46,7 @@ class _Branch:
     """A node on its way into a new plan."""
 
     node: Node
-    rows: float
+    expected: Expected
     deal: Deal | None = None
     answers: list[Answer] = field(default_factory=list)
     children: list[_Branch] = field(default_factory=list)
@@ -155,18 +155,20 @@ class _Placing:
 
     def _rebuilt(self, groups: Sequence[_Group]) -> Plan:
         plan = self._plan
-        branches = [_Branch(*parts) for parts in zip(plan.nodes, plan.rows, plan.deals, strict=True)]
+        branches = [_Branch(*parts) for parts in zip(plan.nodes, plan.expected, plan.deals, strict=True)]
         for answer in plan.answers:
             branches[answer.node].answers.append(answer)
         for node, parent in enumerate(plan.parents):
             if parent is not None:
                 branches[parent].children.append(branches[node])
         for group in groups:
-            carried = _Branch(plan.nodes[group.carried], plan.rows[group.carried], Deal(key=group.key))
+            spent = plan.rows[group.carried] * self._costs.shipped / 1e9
+            expected = Expected(plan.rows[group.carried], spent)
+            carried = _Branch(plan.nodes[group.carried], expected, Deal(key=group.key))
             copies = {group.carried: carried}
             branches[group.carried].children.append(copies[group.carried])
             for node in self._between(group.carried, group.members):
-                copies[node] = _Branch(plan.nodes[node], plan.rows[node])
+                copies[node] = _Branch(plan.nodes[node], plan.expected[node])
                 copies[_parent(plan, node)].children.append(copies[node])
             for member in group.members:
                 branches[_parent(plan, member)].children.remove(branches[member])
@@ -204,7 +206,7 @@ def _flattened(roots: Sequence[_Branch], plan: Plan) -> Plan:
         tuple(branch.deal for branch, _ in listed),
         tuple(answers),
         plan.beside,
-        tuple(branch.rows for branch, _ in listed),
+        tuple(branch.expected for branch, _ in listed),
         plan.estimate,
     )
 

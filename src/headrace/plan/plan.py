@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import html
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from headrace.algebra.bag import BagRecipe
 from headrace.algebra.ops import Words
@@ -46,23 +43,17 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A relation that is maintained: keys, slices, filter and states. Its identity is its content.
+    """A relation that is maintained: keys, slices, conditions and states. Its identity is its content.
 
-    `marks` are conditions whose truth is one more key each: rows for which one is true make a child with that
-    filter. Where `only_marked`, nobody wants the records for which none is true.
+    It is about the records for which `any_of` some conditions is true; none says all records. `marks` are
+    conditions whose truth is one more key each, for children that are about fewer records.
     """
 
     keys: tuple[Expression, ...]
     states: tuple[State, ...]
     slices: Slices | None = None
-    filter: Expression | None = None
+    any_of: tuple[Expression, ...] = ()
     marks: tuple[Expression, ...] = ()
-    only_marked: bool = False
-
-    @property
-    def any_of(self) -> tuple[Expression, ...]:
-        """Conditions one of which is true for every record that the node is about; none says all records."""
-        return self.marks if self.only_marked else (self.filter,) if self.filter is not None else ()
 
     @property
     def key_count(self) -> int:
@@ -133,6 +124,16 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What the planner thinks of a node: its rows, the seconds of one core that it takes to make them, and the
+    seconds that it saves, if what is made from it would be made from its parent."""
+
+    rows: float
+    seconds: float = 0.0
+    saved: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What the planner thinks of a tree, in seconds of one core.
 
@@ -155,7 +156,7 @@ class Estimate:
 class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
 
-    A child has fewer keys than its parent, longer slices, or one of its parent's marks as filter. Nodes without a
+    A child has fewer keys than its parent, longer slices, or is about fewer records. Nodes without a
     parent are made where records are read, the others where all rows of their parent's groups have met. `deals`
     say how the rows of each root, and of each node that is carried, are dealt to the high level (None for other
     nodes). Parents stand before their children. `beside` are the queries that plain Spark runs, with the reason.
@@ -166,9 +167,14 @@ class Plan:
     deals: tuple[Deal | None, ...]
     answers: tuple[Answer, ...]
     beside: tuple[tuple[str, str], ...]
-    rows: tuple[float, ...]
-    """How many rows each node is thought to have."""
+    expected: tuple[Expected, ...]
+    """What the planner thinks of each node."""
     estimate: Estimate | None = None
+
+    @cached_property
+    def rows(self) -> tuple[float, ...]:
+        """How many rows each node is thought to have."""
+        return tuple(expected.rows for expected in self.expected)
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -291,63 +297,31 @@ class Plan:
 
     def explain(self, notes: Mapping[int, str] | None = None) -> str:
         """The tree as text, and what runs beside it; `notes` are put below the nodes of these numbers."""
-        lines = [f"{len(self.answers)} queries from {len(self.roots)} passes over the records"]
-        for root in self.roots:
-            lines += self._tree(root, "", notes or {})
-        if self.beside:
-            lines.append(f"{len(self.beside)} queries beside, by plain Spark")
-            lines += [f"  {name}: {reason}" for name, reason in self.beside]
-        return "\n".join(lines)
+        from headrace.plan.show import as_text  # it knows plans, so they can know it only when they are shown
+
+        return as_text(self, notes or {})
+
+    def reasons(self) -> dict[int, str]:
+        """What is expected of each node, and why each phantom is there: notes for `explain`."""
+        from headrace.plan.show import reasons  # see `explain`
+
+        return reasons(self)
 
     def to_json(self) -> str:
         """The plan as JSON: nodes with parents, queries with their node."""
-        nodes = [
-            {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(parent)}
-            | {"filter": node.filter.sql if node.filter else None, "slices": _slices(node.slices)}
-            | {"marks": [mark.sql for mark in node.marks]}
-            | {"states": len(node.states), "rows": round(self.rows[index]), "answers": list(self.names(index))}
-            | ({"dealt by": str(deal)} if (deal := self.deals[index]) is not None else {})
-            for index, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True))
-        ]
-        estimate = asdict(self.estimate) if self.estimate is not None else None
-        return json.dumps({"nodes": nodes, "beside": dict(self.beside), "estimate": estimate})
+        from headrace.plan.show import as_json  # see `explain`
+
+        return as_json(self)
+
+    def picture(self) -> str:
+        """The tree as a picture: the text of an SVG file."""
+        from headrace.plan.show import as_picture  # see `explain`
+
+        return as_picture(self)
 
     def _repr_html_(self) -> str:
-        """The tree for a notebook, each node with its children folded below it."""
-        beside = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in self.beside)
-        trees = "".join(self._html(root) for root in self.roots)
-        return (
-            f"<p>{len(self.answers)} queries from {len(self.roots)} passes over the records</p><ul>{trees}</ul>"
-            + (f"<p>beside, by plain Spark</p><ul>{beside}</ul>" if beside else "")
-        )
-
-    def _html(self, index: int) -> str:
-        below = "".join(self._html(child) for child in self.children(index))
-        line = html.escape(self._line(index))
-        return (
-            f"<li><details open><summary>{line}</summary><ul>{below}</ul></details></li>"
-            if below
-            else f"<li>{line}</li>"
-        )
-
-    def _line(self, index: int) -> str:
-        node, parent = self.nodes[index], self.parents[index]
-        above = self.nodes[parent] if parent is not None else None
-        marks = [f"whether {mark.sql}" for mark in node.marks]
-        keys = ", ".join([*(key.sql for key in node.keys), *marks]) or "no keys"
-        slices = f" per {_slices(node.slices)}" if node.slices else ""
-        where = f" where {node.filter.sql}" if node.filter and (above is None or above.filter is None) else ""
-        answers = ", ".join(self.names(index)) or ("carried" if self.carried(index) else "phantom")
-        dealt = f", dealt by {self.deals[index]}" if self.deals[index] else ""
-        return f"({keys}){slices}{where}: {answers} [{_level(parent)} level, {len(node.states)} states{dealt}]"
-
-    def _tree(self, index: int, indent: str, notes: Mapping[int, str]) -> list[str]:
-        lines = [f"{indent}- {self._line(index)}"]
-        if index in notes:
-            lines.append(f"{indent}    {notes[index]}")
-        for child in self.children(index):
-            lines += self._tree(child, indent + "  ", notes)
-        return lines
+        """The picture, for a notebook."""
+        return self.picture()
 
 
 def _listed(values: Sequence[int | None], count: int) -> tuple[tuple[int, ...], ...]:
@@ -357,11 +331,3 @@ def _listed(values: Sequence[int | None], count: int) -> tuple[tuple[int, ...], 
         if value is not None:
             places[value].append(place)
     return tuple(map(tuple, places))
-
-
-def _level(parent: int | None) -> str:
-    return "low" if parent is None else "high"
-
-
-def _slices(slices: Slices | None) -> Any:
-    return format_interval(slices.size_us) if slices else None

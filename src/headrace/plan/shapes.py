@@ -1,13 +1,16 @@
 """What nodes can be about, and which can be made from which: small numbers in place of expressions.
 
-A search looks at thousands of nodes. Here a set of keys is the bits of an integer, and so is one of marks.
+A search looks at thousands of nodes. Here a set of keys is the bits of an integer, and so is one of conditions.
+
+A child that is about fewer records than its parent needs to know of each row whether its condition is true. Either
+the parent's keys decide that (`dstport = 443` where dstport is a key), or its truth is one more key: a mark.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from headrace.plan.plan import Slices
 from headrace.query import Expression
@@ -15,48 +18,92 @@ from headrace.query import Expression
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A node without its states. `filter` and `slices` are places in lists of `Shapes`, None where there is none.
+    """A node without its states.
 
-    Nothing is made from a node for windows that `overlap`: its rows are still apart where others are whole.
+    It is about the records for which any of some conditions is true; without any, about all. `slices` is a place
+    in a list of `Shapes`, None where there are none. Nothing is made from a node for windows that `overlap`: its
+    rows are still apart where others are whole.
     """
 
     keys: int
     marks: int
-    filter: int | None
+    any_of: int
     slices: int | None
     overlap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is known of filters: the keys that decide one, and the others that are true wherever one is."""
+
+    decided_by: Mapping[Expression, Collection[Expression]] = field(default_factory=dict)
+    wider: Mapping[Expression, Collection[Expression]] = field(default_factory=dict)
+
+    def decided(self, one: Expression, keys: Collection[Expression]) -> bool:
+        """Whether rows of a node with these keys tell if a filter is true."""
+        return one in self.decided_by and all(key in keys for key in self.decided_by[one])
+
+    def within(self, one: Expression, other: Expression) -> bool:
+        """Whether another filter is true wherever one is."""
+        return one == other or other in self.wider.get(one, ())
+
+    def same(self, one: Expression, other: Expression) -> bool:
+        """Whether two filters are true for the same records."""
+        return self.within(one, other) and self.within(other, one)
 
 
 class Shapes:
     """All that shapes are made of: the keys, filters and slices of a workload's queries."""
 
-    def __init__(self, untimed: Collection[Expression] = ()) -> None:
+    def __init__(
+        self,
+        untimed: Collection[Expression] = (),
+        filters: Filters | None = None,
+    ) -> None:
         """`untimed` are times that may be null: records without a time are in no slice."""
         self._untimed = frozenset(untimed)
+        self._filters = filters or Filters()
         self._keys: dict[Expression, int] = {}
-        self._filters: dict[Expression, int] = {}
+        self._conditions: dict[Expression, int] = {}
+        self._wider: list[int] = []
+        """For each condition those that are true wherever it is, itself among them."""
         self._slices: dict[Slices, int] = {}
         self._shorter: dict[tuple[int | None, int | None], bool] = {}
+        self._decided: dict[int, int] = {}
 
     def shape(
         self, keys: Iterable[Expression], where: Expression | None, slices: Slices | None, overlap: bool
     ) -> Shape:
         """The shape of a query's node."""
         bits = sum(1 << self._keys.setdefault(key, len(self._keys)) for key in dict.fromkeys(keys))
-        condition = self._filters.setdefault(where, len(self._filters)) if where is not None else None
-        return Shape(bits, 0, condition, self._place(slices), overlap)
+        self._decided.clear()
+        return Shape(bits, 0, self._condition(where), self._place(slices), overlap)
+
+    def _condition(self, where: Expression | None) -> int:
+        """The bit of a filter; filters that are true for the same records are one condition."""
+        if where is None:
+            return 0
+        same = [other for other in self._conditions if self._filters.same(where, other)]
+        where = same[0] if same else where
+        if where not in self._conditions:
+            self._conditions[where] = len(self._conditions)
+            self._wider = [
+                sum(1 << place for other, place in self._conditions.items() if self._filters.within(one, other))
+                for one in self._conditions
+            ]
+        return 1 << self._conditions[where]
 
     def keys(self, shape: Shape) -> tuple[Expression, ...]:
         """The keys of a shape, in the order in which queries name them first."""
-        return tuple(key for key, place in self._keys.items() if shape.keys >> place & 1)
+        return _some(self._keys, shape.keys)
 
     def marks(self, shape: Shape) -> tuple[Expression, ...]:
         """The marks of a shape."""
-        return tuple(condition for condition, place in self._filters.items() if shape.marks >> place & 1)
+        return _some(self._conditions, shape.marks)
 
-    def filter(self, shape: Shape) -> Expression | None:
-        """The filter of a shape."""
-        return list(self._filters)[shape.filter] if shape.filter is not None else None
+    def any_of(self, shape: Shape) -> tuple[Expression, ...]:
+        """The conditions one of which is true for all records that a shape is about."""
+        return _some(self._conditions, shape.any_of)
 
     def slices(self, shape: Shape) -> Slices | None:
         """The slices of a shape."""
@@ -66,24 +113,65 @@ class Shapes:
         """Whether one node can be made from another's rows."""
         if child.keys & ~parent.keys or parent.overlap or parent == child:
             return False
-        if child.filter == parent.filter:
-            if child.marks & ~parent.marks:
-                return False
-        elif child.filter is None or child.marks or not parent.marks >> child.filter & 1:
+        if parent.any_of and not self._covers(parent.any_of, child.any_of):
+            return False
+        if self.asked(parent, child) & ~parent.marks & ~self._decided_of(parent.keys):
             return False
         return parent.slices == child.slices or self._makes_slices(parent.slices, child.slices)
+
+    def asked(self, parent: Shape, child: Shape) -> int:
+        """The conditions whose truth a child has to know of its parent's rows."""
+        return child.marks | (child.any_of if child.any_of != parent.any_of else 0)
 
     def union(self, one: Shape, other: Shape) -> Shape | None:
         """The least shape that both can be made from; None where there is none."""
         shared = self._common_slices(one.slices, other.slices)
         if shared is None and (one.slices is not None or other.slices is not None):
             return None
-        marks = one.marks | other.marks
-        if one.filter == other.filter:
-            return Shape(one.keys | other.keys, marks, one.filter, shared)
-        for condition in (one.filter, other.filter):
-            marks |= 1 << condition if condition is not None else 0
-        return Shape(one.keys | other.keys, marks, None, shared)
+        any_of = self._cover(one.any_of | other.any_of) if one.any_of and other.any_of else 0
+        return self._marked(one.keys | other.keys, any_of, shared, (one, other))
+
+    def variants(self, node: Shape, above: Shape | None) -> Iterator[Shape]:
+        """A node with the keys of one above it, and one with its records; the stream (None) has all records."""
+        changed = [(node.keys, above.any_of if above is not None else 0)]
+        if above is not None:
+            changed.append((above.keys, node.any_of))
+        for keys, any_of in changed:
+            variant = self._marked(keys, any_of, node.slices, (node,))
+            if variant not in (node, above):
+                yield variant
+
+    def _marked(self, keys: int, any_of: int, slices: int | None, children: Iterable[Shape]) -> Shape:
+        """A shape with the marks that children need of it."""
+        bare = Shape(keys, 0, any_of, slices)
+        marks = 0
+        for child in children:
+            marks |= self.asked(bare, child)
+        return Shape(keys, marks & ~self._decided_of(keys), any_of, slices)
+
+    def _covers(self, any_of: int, of: int) -> bool:
+        """Whether one of some conditions is true wherever one of others is, of which there have to be some."""
+        if not of & ~any_of:
+            return of != 0
+        return all(wider & any_of for place, wider in enumerate(self._wider) if of >> place & 1)
+
+    def _cover(self, any_of: int) -> int:
+        """Conditions without those that others among them contain."""
+        for place, wider in enumerate(self._wider):
+            if any_of >> place & 1 and wider & any_of & ~(1 << place):
+                any_of &= ~(1 << place)
+        return any_of
+
+    def _decided_of(self, keys: int) -> int:
+        """The conditions that some keys decide."""
+        if keys not in self._decided:
+            there = set(_some(self._keys, keys))
+            self._decided[keys] = sum(
+                1 << place
+                for condition, place in self._conditions.items()
+                if self._filters.decided(condition, there)
+            )
+        return self._decided[keys]
 
     def _place(self, slices: Slices | None) -> int | None:
         return self._slices.setdefault(slices, len(self._slices)) if slices is not None else None
@@ -112,3 +200,7 @@ class Shapes:
             return None
         size_us = math.gcd(a.size_us, b.size_us, a.offset_us - b.offset_us)
         return self._place(Slices(a.time, size_us, a.offset_us % size_us))
+
+
+def _some(places: Mapping[Expression, int], bits: int) -> tuple[Expression, ...]:
+    return tuple(expression for expression, place in places.items() if bits >> place & 1)

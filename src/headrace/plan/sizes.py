@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.words import fits_word, to_words, truth
+from headrace.algebra.words import Valid, fits_word, to_words, truth
 from headrace.plan.growth import Growth, Hashes, Sampled, count_groups
 from headrace.plan.plan import Slices
 from headrace.query import Expression
 
 Block = Mapping[Expression, pa.Array]
+AnyOf = frozenset[Expression]
+"""Conditions any of which is true for the records that count; none says that all do."""
 Term = tuple[Expression, bool]
 """What groups are told apart by: an expression's value or, where the second is True, its truth alone."""
 
@@ -42,37 +44,40 @@ class Sizes:
         self._records = records or _UNKNOWN_RECORDS
         self.span_us = span_us
         self._hashes: dict[Term, list[Hashes]] = {}
-        self._chosen: dict[Expression, list[npt.NDArray[np.int64]]] = {}
-        self._sampled: dict[tuple[frozenset[Term], Expression | None], Sampled] = {}
-        self._groups: dict[tuple[frozenset[Term], Expression | None, int | None], float] = {}
-        self._singles: dict[tuple[Term, Expression | None, float], float] = {}
+        self._truths: dict[Expression, list[Valid]] = {}
+        self._chosen: dict[AnyOf, list[npt.NDArray[np.int64]]] = {}
+        self._sampled: dict[tuple[frozenset[Term], AnyOf], Sampled] = {}
+        self._groups: dict[tuple[frozenset[Term], AnyOf, int | None], float] = {}
+        self._singles: dict[tuple[Term, AnyOf, float], float] = {}
 
-    def records(self, condition: Expression | None) -> float:
-        """How many records a condition is true for."""
-        if condition is None:
-            return float(self._records)
-        if condition not in self._known:
-            return self._records * _UNKNOWN_SHARE
-        chosen = sum(map(len, self._choose(condition)))
+    def records(self, any_of: Collection[Expression]) -> float:
+        """For how many records any of some conditions is true; without conditions, how many there are."""
+        known = self._known.intersection(any_of)
+        others = (1 - _UNKNOWN_SHARE) ** (len(frozenset(any_of)) - len(known))
+        if not known:
+            return self._records * (1 - others if any_of else 1.0)
+        chosen = sum(map(len, self._choose(frozenset(known))))
         # What the sample has not seen may still exist.
-        return self._records * max(chosen, 0.5) / sum(len(block[condition]) for block in self._blocks)
+        share = max(chosen, 0.5) / sum(len(block[next(iter(known))]) for block in self._blocks)
+        return self._records * (share + (1 - share) * (1 - others))
 
     def groups(
         self,
         keys: Collection[Expression],
         marks: Collection[Expression],
-        condition: Expression | None,
+        any_of: Collection[Expression],
         slices: Slices | None,
     ) -> float:
         """How many rows a node has: combinations of keys, and of the truth of marks, in each of its slices.
 
-        Only records that the condition is true for count.
+        Only records count for which any of the conditions is true, if there are any.
         """
         terms = frozenset([*((key, False) for key in keys), *((mark, True) for mark in marks)])
-        place = terms, condition, slices.size_us if slices else None
+        chosen = frozenset(any_of)
+        place = terms, chosen, slices.size_us if slices else None
         if place not in self._groups:
             count = self.slices(slices)
-            self._groups[place] = count * self._in_slice(terms, condition, self.records(condition) / count)
+            self._groups[place] = count * self._in_slice(terms, chosen, self.records(chosen) / count)
         return self._groups[place]
 
     def slices(self, slices: Slices | None) -> float:
@@ -81,46 +86,53 @@ class Sizes:
             return 1.0
         return float(_UNKNOWN_SLICES) if self.span_us is None else max(1.0, self.span_us / slices.size_us)
 
-    def _in_slice(self, terms: frozenset[Term], condition: Expression | None, records: float) -> float:
-        """The groups of so many records that the condition is true for."""
+    def _in_slice(self, terms: frozenset[Term], any_of: AnyOf, records: float) -> float:
+        """The groups of so many records for which any of the conditions is true."""
         known = frozenset(term for term in terms if term[0] in self._known)
         # Sets have no order, and products of floating numbers do.
-        apart = math.prod(sorted(self._alone(term, condition, records) for term in known))
-        together = self._sample(known, condition).at(records) if len(known) > 1 else apart
+        apart = math.prod(sorted(self._alone(term, any_of, records) for term in known))
+        together = self._sample(known, any_of).at(records) if len(known) > 1 else apart
         guessed = math.prod(2.0 if is_mark else records / _UNKNOWN_REPEATS + 1 for _, is_mark in terms - known)
         return min(min(apart, together) * guessed, records)
 
-    def _alone(self, term: Term, condition: Expression | None, records: float) -> float:
-        place = term, condition, records
+    def _alone(self, term: Term, any_of: AnyOf, records: float) -> float:
+        place = term, any_of, records
         if place not in self._singles:
-            self._singles[place] = self._sample(frozenset({term}), condition).at(records)
+            self._singles[place] = self._sample(frozenset({term}), any_of).at(records)
         return self._singles[place]
 
-    def _sample(self, terms: frozenset[Term], condition: Expression | None) -> Sampled:
-        place = terms, condition
+    def _sample(self, terms: frozenset[Term], any_of: AnyOf) -> Sampled:
+        place = terms, any_of
         if place not in self._sampled:
             columns = zip(*map(self._hash, terms), strict=True)
             hashes: list[Hashes] = [functools.reduce(np.add, parts) for parts in columns]
-            if condition in self._known:
-                chosen = zip(hashes, self._choose(condition), strict=True)
-                # Too few to learn from: then as if the condition had nothing to do with the keys.
+            if any_of and any_of <= self._known:
+                chosen = zip(hashes, self._choose(any_of), strict=True)
+                # Too few to learn from: then as if the conditions had nothing to do with the keys.
                 hashes = [own[rows] for own, rows in chosen if len(rows) >= _LEAST_CHOSEN] or hashes
             counts, pool = count_groups(np.concatenate(hashes), np.cumsum([len(own) for own in hashes]))
             growths = [Growth.of(len(own), found.tolist()) for own, found in zip(hashes, counts, strict=True)]
-            self._sampled[place] = Sampled(tuple(growths), pool, self.records(condition))
+            self._sampled[place] = Sampled(tuple(growths), pool, self.records(any_of))
         return self._sampled[place]
 
-    def _choose(self, condition: Expression) -> list[npt.NDArray[np.int64]]:
-        if condition not in self._chosen:
-            self._chosen[condition] = [np.flatnonzero(truth(block[condition])) for block in self._blocks]
-        return self._chosen[condition]
+    def _choose(self, any_of: AnyOf) -> list[npt.NDArray[np.int64]]:
+        """The records of each block for which any of the conditions, which are known, is true."""
+        if any_of not in self._chosen:
+            truths = zip(*map(self._truth, any_of), strict=True)
+            self._chosen[any_of] = [np.flatnonzero(np.logical_or.reduce(found)) for found in truths]
+        return self._chosen[any_of]
+
+    def _truth(self, condition: Expression) -> list[Valid]:
+        if condition not in self._truths:
+            self._truths[condition] = [truth(block[condition]) for block in self._blocks]
+        return self._truths[condition]
 
     def _hash(self, term: Term) -> list[Hashes]:
         if term not in self._hashes:
             expression, is_mark = term
             columns = [block[expression] for block in self._blocks]
             if is_mark:
-                columns = [pa.array(truth(column)) for column in columns]
+                columns = [pa.array(found) for found in self._truth(expression)]
             # Files may name the zone of a time differently.
             whole = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
             seed = hashlib.blake2b(f"{is_mark} {expression.canonical}".encode(), digest_size=8).digest()

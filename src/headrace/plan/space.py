@@ -39,8 +39,11 @@ class Space(Protocol[N]):
     def union(self, one: N, other: N) -> N | None:
         """The least node that both can be made from; None where there is none."""
 
-    def variants(self, node: N, above: N) -> Iterable[N]:
-        """A node with the keys of one above it, and one with its filter: what suppresses a step between them."""
+    def variants(self, node: N, above: N | None) -> Iterable[N]:
+        """A node with the keys of one above it (None: the stream), and one with its filter.
+
+        These suppress one of the two steps between them, to group and to filter.
+        """
 
     def cost(self, parent: N | None, child: N) -> float:
         """What an edge costs, as far as it can be said without the rest of the tree."""

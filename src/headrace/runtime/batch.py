@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from headrace.algebra.states import Fact
 from headrace.errors import RunError
+from headrace.kernel.conditions import Conditions
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
@@ -35,7 +36,15 @@ from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
-from headrace.runtime.source import Session, Source, Ways, find_ways, plan_reading, sample
+from headrace.runtime.source import (
+    Session,
+    Source,
+    Ways,
+    find_ways,
+    learn_filters,
+    plan_reading,
+    sample,
+)
 from headrace.runtime.worker import PIECES, Work, partials_folder, typed
 from headrace.sources import Stream
 
@@ -63,6 +72,7 @@ class Prepared:
     source: Source | None
     session: Session
     ways: Ways
+    conditions: Conditions
 
 
 def prepare(
@@ -96,13 +106,19 @@ def prepare(
     if source is not None:
         ways = find_ways(source, types, facts, session)
         sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
+    wheres = dict.fromkeys(g.query.where for g in inner if g.query.where in facts)
+    conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
     cores, memory = spark.sparkContext.defaultParallelism, table_bytes(budget)
-    plan = make_plan(inner, facts, sizes, cores, load_costs(), search, memory)
-    return Prepared(plan, facts, frame, source, session, ways)
+    plan = make_plan(inner, facts, sizes, cores, load_costs(), search, memory, filters)
+    return Prepared(plan, facts, frame, source, session, ways, conditions)
 
 
 def run_batch(
-    queries: Mapping[str, Query], stream: Stream, spark: SparkSession, budget: int = BUDGET_BYTES
+    queries: Mapping[str, Query],
+    stream: Stream,
+    spark: SparkSession,
+    budget: int = BUDGET_BYTES,
+    search: str = DEFAULT,
 ) -> Results:
     """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
 
@@ -112,7 +128,7 @@ def run_batch(
     with ThreadPoolExecutor(1) as threads:
         frame = stream.dataframe(spark)
         analysis = threads.submit(analyse, queries, stream, spark, frame)
-        prepared = prepare(queries, stream, spark, frame, budget=budget)
+        prepared = prepare(queries, stream, spark, frame, search, budget)
         plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
@@ -186,6 +202,7 @@ class _SharedPass:
             buckets,
             tasks,
             self._scratch,
+            prepared.conditions,
         )
         self._kept: DataFrame | None = None
         self._places: dict[int, list[Kept]] = {}

@@ -11,13 +11,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headrace.algebra.states import MOST_RECORDS, Fact
+from headrace.kernel.conditions import Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
 from headrace.plan.plan import Plan, Slices
+from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block
 from headrace.query import Expression
 from headrace.sources import Stream
+from headrace.sources.imply import implies
 from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of, read_footers, read_task
 from headrace.sources.sample import read_sample
 from headrace.sources.skip import may_match
@@ -228,6 +231,30 @@ def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[R
     every = len(conditions) < len(filters)
     groups = [group for footer in source.footers for group in footer.groups]
     return [g for g in groups if every or any(may_match(condition, g.extents) for condition in conditions)]
+
+
+def learn_filters(
+    wheres: Iterable[Expression], keys: Iterable[Expression], facts: Facts, session: Session
+) -> tuple[Conditions, Filters]:
+    """The filters that can be computed of rows with some of these keys, and what the planner has to know of all.
+
+    Of values that are equal as keys, a condition might tell some apart if they are floating (0.0 and -0.0).
+    """
+    by_name = {key.column.lower(): key for key in keys if key.column is not None}
+    compiled = {where: _evaluator(where, facts, session) for where in wheres}
+    known = {
+        where: how for where, how in compiled.items() if how is not None and how.names and not how.node.raises
+    }
+    conditions: dict[Expression, Condition] = {}
+    for where, how in known.items():
+        floating = any(pa.types.is_floating(session.columns[name]) for name in how.names)
+        if not floating and all(name.lower() in by_name for name in how.names):
+            conditions[where] = Condition(how, tuple(by_name[name.lower()] for name in how.names))
+    wider = {
+        one: frozenset(other for other, b in known.items() if set(b.names) <= set(a.names) and implies(a, b))
+        for one, a in known.items()
+    }
+    return conditions, Filters({where: condition.keys for where, condition in conditions.items()}, wider)
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from headrace.kernel.cascade import Measures
+from headrace.kernel.conditions import Conditions
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -42,7 +43,8 @@ class Work:
     """All that a worker has to know; it travels with each task.
 
     `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them). Partials
-    are dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`.
+    are dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`. `conditions` are
+    those that can be computed of rows.
     """
 
     plan: Plan
@@ -52,10 +54,11 @@ class Work:
     buckets: int
     tasks: int
     shelf: str | None
+    conditions: Conditions
 
     def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to pieces."""
-        level = LowLevel(self.plan, self.inputs, self.budget, self.buckets, own)
+        level = LowLevel(self.plan, self.inputs, self.budget, self.buckets, own, self.conditions)
 
         def pieces() -> Iterator[Piece]:
             for batch, until_us in records:
@@ -85,7 +88,7 @@ class Work:
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
-                level = HighLevel(self.plan, bucket, self.buckets, last, measures)
+                level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions)
                 for node, kept in found.pop(bucket, ()):
                     level.add(node, *reader.read(kept))
                 yield from level.finish()

@@ -38,20 +38,20 @@ _HOLDS = {
 
 def may_match(condition: Evaluator, extents: Mapping[str, Extent]) -> bool:
     """False only where a condition is false or null for every record of a row group, and raises for none."""
-    return condition.node.raises or True in _outcomes(condition.node, extents)
+    return condition.node.raises or True in outcomes(condition.node, extents)
 
 
-def _outcomes(node: Node, extents: Mapping[str, Extent]) -> Outcomes:
+def outcomes(node: Node, extents: Mapping[str, Extent]) -> Outcomes:
     """What a condition can be."""
     match node:
         case Constant():
             return frozenset({node.value.as_py()})
         case Apply(function=numbers.call, operands=(one, other), options=(("and_kleene" | "or_kleene") as name,)):
             choose = min if name == "and_kleene" else max
-            pairs = product(_outcomes(one, extents), _outcomes(other, extents))
+            pairs = product(outcomes(one, extents), outcomes(other, extents))
             return frozenset(choose(pair, key=_TRUER.__getitem__) for pair in pairs)
         case Apply(function=numbers.call, operands=(one,), options=("invert",)):
-            return frozenset(None if found is None else not found for found in _outcomes(one, extents))
+            return frozenset(None if found is None else not found for found in outcomes(one, extents))
         case Apply(operands=operands):
             ranges = [found for operand in operands if (found := _range(operand, extents)) is not None]
             return _tested(node, ranges) if len(ranges) == len(operands) else _ANYTHING

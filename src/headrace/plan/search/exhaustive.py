@@ -36,8 +36,8 @@ def candidates(space: Space[N]) -> list[N]:
         unions = (space.union(one, other) for one, other in itertools.product(fresh, list(found)))
         fresh = list(dict.fromkeys(node for node in unions if node is not None and node not in found))
         found |= dict.fromkeys(fresh)
-    for node, above in itertools.permutations(list(found), 2):
-        if space.makes(above, node):
+    for node, above in itertools.product(list(found), [None, *found]):
+        if above is None or space.makes(above, node):
             found |= dict.fromkeys(space.variants(node, above))
     wanted = set(space.wanted)
     return [node for node in found if node not in wanted]

@@ -66,9 +66,9 @@ def _draw(space: Space[N], best: Tree[N], draw: random.Random) -> set[N]:
         some = draw.sample(wanted, draw.randint(1, len(wanted)))
         unions[functools.reduce(lambda one, other: _union(space, one, other), some)] = None
     found = set(unions)
-    for above in [*phantoms_of(space, best), *unions]:
+    for above in [None, *phantoms_of(space, best), *unions]:
         for union in unions:
-            if space.makes(above, union):
+            if above is None or space.makes(above, union):
                 found.update(space.variants(union, above))
     return found - set(best.parents)
 

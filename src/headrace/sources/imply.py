@@ -1,0 +1,96 @@
+"""Which condition is true wherever another one is.
+
+A condition that is true says between which values some columns lie. What another condition can be for such values
+is asked just as for a row group's (see skip.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from headrace.kernel.evaluate import Evaluator, numbers
+from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
+from headrace.sources.parquet import Extent
+from headrace.sources.skip import outcomes
+
+_WHOLE = (*INTEGERS, ZONED, UNZONED)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_TURNED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "equal": "equal",
+}
+
+
+def implies(condition: Evaluator, other: Evaluator) -> bool:
+    """True only where the other one is true for every record that a condition is true for; neither raises."""
+    cases = (tuple(_parts(case, "and_kleene")) for case in _parts(condition.node, "or_kleene"))
+    return all(_prove(case, other.node) for case in cases)
+
+
+def _parts(node: Node, logic: str) -> Iterator[Node]:
+    """What is put together by AND, or by OR."""
+    match node:
+        case Apply(function=numbers.call, operands=(one, other), options=(name,)) if name == logic:
+            yield from _parts(one, logic)
+            yield from _parts(other, logic)
+        case _:
+            yield node
+
+
+def _prove(given: Sequence[Node], condition: Node) -> bool:
+    """Whether a condition is true where all that is given is."""
+    extents: dict[str, Extent] = {}
+    for part in given:
+        if (bounds := _bounds(part)) is not None:
+            name, least, most = bounds
+            known = extents.get(name, Extent(_LEAST, _MOST, 0))
+            extents[name] = Extent(max(known.least, least), min(known.most, most), 0)
+    return all(part in given or outcomes(part, extents) == {True} for part in _parts(condition, "and_kleene"))
+
+
+def _bounds(test: Node) -> tuple[str, int, int] | None:
+    """A column of whole numbers or times, and from which to which of them it lies where a test is true."""
+    if not isinstance(test, Apply):
+        return None
+    match test.function, test.options, test.operands:
+        case numbers.within, (items, _), (value,) if items.type in _WHOLE and len(items):
+            words = items.cast(pa.int64()).to_pylist()
+            name, least, most = "equal", min(words), max(words)
+        case numbers.call, (str(name),), (value, Constant(type=kind, value=bound)) if _is_whole(kind, bound):
+            least = most = _word(bound)
+        case numbers.call, (str(turned),), (Constant(type=kind, value=bound), value) if _is_whole(kind, bound):
+            name, least, most = _TURNED.get(turned, turned), _word(bound), _word(bound)
+        case _:
+            return None
+    column = _column(value)
+    ends = {
+        "equal": (least, most),
+        "less": (_LEAST, most - 1),
+        "less_equal": (_LEAST, most),
+        "greater": (least + 1, _MOST),
+        "greater_equal": (least, _MOST),
+    }
+    return (column, *ends[name]) if column is not None and name in ends else None
+
+
+def _column(value: Node) -> str | None:
+    """The column whose whole numbers or times these values are."""
+    match value:
+        case Read(type=kind, name=name) if kind in _WHOLE:
+            return name
+        case Apply(function=numbers.convert, operands=(inner,), type=kind) if kind in INTEGERS:
+            return _column(inner) if inner.type in INTEGERS else None
+    return None
+
+
+def _is_whole(kind: pa.DataType, value: pa.Scalar) -> bool:
+    return kind in _WHOLE and value.is_valid
+
+
+def _word(value: pa.Scalar) -> int:
+    return int(value.value) if pa.types.is_timestamp(value.type) else int(value.as_py())
