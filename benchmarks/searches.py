@@ -1,6 +1,6 @@
 """How good the searches are: random instances, each tree's cost beside the cheapest there is.
 
-    python benchmarks/searches.py --instances 200
+    python -m benchmarks.searches --instances 200
 
 Costs are the model's, not times. An instance is a handful of queries over a made-up stream; what is too large for
 the exhaustive search is passed over, and said.

@@ -23,7 +23,7 @@ class Lattice:
         self, wanted: Mapping[Shape, Iterable[State]], shapes: Shapes, sizes: Sizes, costs: Costs
     ) -> None:
         self._shapes, self._sizes, self._costs = shapes, sizes, costs
-        self.makes, self.union, self.variants = shapes.makes, shapes.union, shapes.variants
+        self.makes, self.variants = shapes.makes, shapes.variants
         numbers: dict[State, int] = {}
         self._wanted = {
             shape: sum(1 << numbers.setdefault(state, len(numbers)) for state in dict.fromkeys(states))
@@ -33,6 +33,7 @@ class Lattice:
         self._widths = [state.slots for state in numbers]
         self._slots: dict[int, int] = {}
         self._carried: dict[Shape, int] = {}
+        self._carried_least: dict[Shape, int] = {}
         self._rows: dict[Shape, float] = {}
         self._least: dict[Shape, float] = {}
         self._records = sizes.records(())
@@ -46,13 +47,22 @@ class Lattice:
         """See `Space`."""
         return tuple(self._wanted)
 
+    def union(self, one: Shape, other: Shape) -> Shape | None:
+        """See `Space`."""
+        union = self._shapes.union(one, other)
+        if union is not None and union not in self._least:
+            self._least[union] = max(self._rows_at_least(one), self._rows_at_least(other))
+            self._carried_least[union] = self._carried_at_least(one) | self._carried_at_least(other)
+        return union
+
     def rows(self, shape: Shape) -> float:
         """How many rows a node is thought to have: no fewer than one that is made from it."""
         if shape not in self._rows:
             of = self._shapes
             found = self._sizes.groups(of.keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape))
             if shape not in self._wanted:
-                found = max(found, self._rows_at_least(shape))
+                below = [self.rows(other) for other in self._wanted if self.makes(shape, other)]
+                found = max(found, *below, 0.0)
             if shape.marks:
                 found = max(found, self.rows(Shape(shape.keys, 0, shape.any_of, shape.slices)))
             self._rows[shape] = found
@@ -63,8 +73,8 @@ class Lattice:
         return self._edge(parent, child, self.rows, self._slots_of(self._carried_by(child)))
 
     def floor(self, parent: Shape | None, child: Shape) -> float:
-        """See `Space`: a node has as many rows at least as any that is made from it."""
-        return self._edge(parent, child, self._rows_at_least, self._slots_of(self._carried_by(child)))
+        """See `Space`: a union has as many rows at least, and as many states, as what it is the union of."""
+        return self._edge(parent, child, self._rows_at_least, self._slots_of(self._carried_at_least(child)))
 
     def priced(self, parents: Mapping[Shape, Shape | None]) -> Tree[Shape]:
         """See `Space`."""
@@ -129,13 +139,15 @@ class Lattice:
         return self._tables[shape.slices]
 
     def _rows_at_least(self, shape: Shape) -> float:
-        """The rows of a node where they are known, else the most that one made from it has."""
+        """The rows of a node where they are known, else those that it has at least."""
         if shape in self._rows:
             return self._rows[shape]
-        if shape not in self._least:
-            below = [self.rows(other) for other in self._wanted if self.makes(shape, other)]
-            self._least[shape] = max(below, default=0.0)
-        return self._least[shape]
+        if shape in self._wanted:
+            return self.rows(shape)
+        return self._least.get(shape, 0.0)
+
+    def _carried_at_least(self, shape: Shape) -> int:
+        return self._carried_least.get(shape, self._wanted.get(shape, 0))
 
     def _parents_first(self, nodes: Iterable[Shape]) -> list[Shape]:
         """Nodes with fewer others above them come first: what can make a node can make all that is below it."""

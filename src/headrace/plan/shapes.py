@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from headrace.plan.plan import Slices
 from headrace.query import Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A node without its states.
 
     It is about the records for which any of some conditions is true; without any, about all. `slices` is a place

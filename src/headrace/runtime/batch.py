@@ -96,7 +96,7 @@ def prepare(
     needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
     source = Source.of(stream, needed)
     try:
-        types = _types(needed, frame)
+        types = _types(needed, frame, session.columns)
     except AnalysisException:
         analyse(queries, stream, spark, frame)  # says in which query, and where
         raise
@@ -139,11 +139,19 @@ def run_batch(
     return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 
 
-def _types(expressions: Sequence[Expression], frame: DataFrame) -> dict[Expression, pa.DataType]:
-    """The types of expressions; one without an Arrow form is left out, and plain Spark runs what needs it."""
-    names = {expression: f"c{index}" for index, expression in enumerate(expressions)}
-    kinds = _arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
-    return {expression: kinds[name] for expression, name in names.items() if name in kinds}
+def _types(
+    expressions: Sequence[Expression], frame: DataFrame, columns: Mapping[str, pa.DataType]
+) -> dict[Expression, pa.DataType]:
+    """The types of expressions; one without an Arrow form is left out, and plain Spark runs what needs it.
+
+    Those of `columns` are known; Spark is asked for all others.
+    """
+    types = {e: columns[e.column] for e in expressions if e.column is not None and e.column in columns}
+    names = {e: f"c{index}" for index, e in enumerate(expressions) if e not in types}
+    if names:
+        kinds = _arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
+        types |= {expression: kinds[name] for expression, name in names.items() if name in kinds}
+    return types
 
 
 def _arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.plan.space import N, Space, Tree, edge_costs, gain, phantoms_of, pruned
+
+_PARTNERS = 2
+"""With so many others the union of a node is looked at; without a limit, time would grow with their square."""
 
 
 def greedy(space: Space[N]) -> Tree[N]:
@@ -21,28 +24,30 @@ def greedy(space: Space[N]) -> Tree[N]:
 
 def improved(space: Space[N], tree: Tree[N]) -> Tree[N]:
     """The tree that greedy steps lead to from another one; never a worse one."""
+    known: set[N] = set()
     while True:
-        joined = _joined(space, tree)
+        joined = _joined(space, tree, [node for node in tree.parents if node not in known])
+        known.update(joined.parents)
         tree = _changed(space, pruned(space, joined))
         if tree.cost >= joined.cost:
             return tree
 
 
-def _joined(space: Space[N], tree: Tree[N]) -> Tree[N]:
-    """With all unions that pay, the best first; what a union promised is looked at again before it joins."""
+def _joined(space: Space[N], tree: Tree[N], fresh: Sequence[N]) -> Tree[N]:
+    """With all unions of fresh nodes that pay, the best first; what one promised is looked at again before."""
     waiting: list[tuple[float, int, N]] = []
     seen = set(tree.parents)
     order = itertools.count()
     costs = edge_costs(space, tree)
 
-    def consider(candidates: Iterable[N]) -> None:
-        for node in candidates:
+    def consider(nodes: Sequence[N]) -> None:
+        for node in _unions(space, tree, costs, nodes):
             if node not in seen:
                 seen.add(node)
                 if (promised := gain(space, costs, node)) > 0:
                     heapq.heappush(waiting, (-promised, next(order), node))
 
-    consider(_unions(space, tree, itertools.combinations(tree.parents, 2)))
+    consider(fresh)
     while waiting:
         _, _, node = heapq.heappop(waiting)
         promised = gain(space, costs, node)
@@ -53,20 +58,38 @@ def _joined(space: Space[N], tree: Tree[N]) -> Tree[N]:
             continue
         more = space.settled([*phantoms_of(space, tree), node])
         if more.cost < tree.cost:
-            others, tree, costs = list(tree.parents), more, edge_costs(space, more)
-            consider(_unions(space, tree, ((node, other) for other in others)))
+            tree, costs = more, edge_costs(space, more)
+            consider([node])
     return tree
 
 
-def _unions(space: Space[N], tree: Tree[N], pairs: Iterable[tuple[N, N]]) -> Iterator[N]:
-    """The union of each pair, and what it is with the keys or the filter of the node above them."""
-    for one, other in pairs:
-        union = space.union(one, other)
-        if union is None:
-            continue
-        yield union
-        if (parent := tree.parents[one]) == tree.parents[other]:
-            yield from space.variants(union, parent)
+def _unions(space: Space[N], tree: Tree[N], costs: Mapping[N, float], fresh: Sequence[N]) -> Iterator[N]:
+    """The unions of fresh nodes with others, and what each is with the keys or the filter of the node above both.
+
+    Of all that a node has, those count that promise most for it and the other alone.
+    """
+    nodes, later = list(tree.parents), set(fresh)
+    promising: dict[N, list[tuple[float, int, N, N]]] = {node: [] for node in nodes}
+    order = itertools.count()
+    for one in fresh:
+        later.discard(one)
+        for other in nodes:
+            if other == one or other in later:
+                continue
+            union = space.union(one, other)
+            if union is None or union in costs:
+                continue
+            saved = sum(max(0.0, costs[node] - space.floor(union, node)) for node in (one, other))
+            item = saved - space.floor(None, union), next(order)
+            for node, partner in ((one, other), (other, one)):
+                heapq.heappush(promising[node], (*item, union, partner))
+                if len(promising[node]) > _PARTNERS:
+                    heapq.heappop(promising[node])
+    for node, best in promising.items():
+        for _, _, union, partner in sorted(best, key=lambda item: item[:2], reverse=True):
+            yield union
+            if (parent := tree.parents[node]) == tree.parents[partner]:
+                yield from space.variants(union, parent)
 
 
 def _changed(space: Space[N], tree: Tree[N]) -> Tree[N]:
