@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
@@ -200,8 +201,8 @@ def test_what_has_no_state(call: str) -> None:
         make_recipe(aggregate, [Fact(kinds[argument.sql]) for argument in aggregate.arguments])
 
 
-def totals(call: str, kind: pa.DataType, values: list[Any]) -> Any:
-    recipe = make_recipe(aggregate_of(call), [Fact(kind)])
+def totals(call: str, kind: pa.DataType, values: list[Any], arguments: int = 1) -> Any:
+    recipe = make_recipe(aggregate_of(call), [Fact(kind)] * arguments)
     table = Table(1, tuple(state.op for state in recipe.states))
     array = pa.array(values, kind)
     slots = [np.zeros(len(values), dtype=np.int64)]
@@ -228,3 +229,34 @@ def test_an_average_of_decimals_rounds_half_away_from_zero() -> None:
     cents = [decimal.Decimal("0.01"), decimal.Decimal("0.02"), decimal.Decimal("0.02")]
     assert totals("avg(x)", pa.decimal128(5, 2), cents) == decimal.Decimal("0.016667")
     assert totals("avg(x)", pa.decimal128(5, 2), [-cent for cent in cents]) == decimal.Decimal("-0.016667")
+
+
+ODD = {
+    "one": [1.0],
+    "one without end": [-math.inf],
+    "one that is no number": [math.nan],
+    "equal": [2.0, 2.0],
+    "squares vanish": [1e-170, 3e-170],
+    "products of squares vanish": [1e-120, 3e-120, 2e-120],
+    "cubes of squares vanish": [1e-60, 3e-60, 2e-60],
+    "all without end": [math.inf, math.inf],
+}
+"""Values with which Spark has nothing to divide by, or a zero: null, NaN or an error."""
+
+
+@pytest.mark.parametrize(
+    "call", ["corr(x, x)", "skewness(x)", "kurtosis(x)", "stddev_samp(x)", "covar_samp(x, x)"]
+)
+@pytest.mark.parametrize("values", ODD.values(), ids=list(ODD))
+def test_where_nothing_can_be_divided(spark: SparkSession, call: str, values: list[float]) -> None:
+    frame = spark.createDataFrame([(value,) for value in values], "x double").coalesce(1)
+    arguments = call.count("x,") + 1
+    try:
+        ((expected,),) = frame.selectExpr(call).collect()
+    except ArithmeticException:
+        with pytest.raises(Overflow, match="division by zero"):
+            totals(call, pa.float64(), values, arguments)
+        return
+    found = totals(call, pa.float64(), values, arguments)
+    assert (found is None) == (expected is None)
+    assert found is None or found == pytest.approx(expected, nan_ok=True)

@@ -228,3 +228,9 @@ def test_an_output_that_refers_to_another_is_not_shared() -> None:
     text = "SELECT sum(bytes) AS b, b / 2 AS half FROM t"
     assert not parse_query("q", text, columns=COLUMNS).shareable
     assert parse_query("q", text, columns=[*COLUMNS, "b"]).shareable
+
+
+@pytest.mark.parametrize("call", ["array(NULL)", "array()", "map()", "struct(NULL)", "ARRAY (date)"])
+def test_a_call_is_no_type(call: str) -> None:
+    query = parse_query("q", f"SELECT count(*) FROM t WHERE {call} < x")
+    assert query.where == Expression.parse(f"{call} < x")

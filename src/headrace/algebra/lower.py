@@ -19,7 +19,7 @@ Slots = Sequence[Words]
 
 
 class Overflow(ArithmeticError):
-    """A sum that its type cannot hold: Spark raises an error too."""
+    """An answer that its type cannot hold, or that has a zero to divide by: Spark raises an error too."""
 
 
 def lower(recipe: Recipe, slots: Slots) -> pa.Array:
@@ -107,6 +107,9 @@ def _word(slots: Slots, kind: pa.DataType) -> pa.Array:
     return from_words(np.where(count > 0, word, 0), count > 0, kind)
 
 
+Moments = Callable[[Floats, Floats, Floats, Floats], Floats]
+
+
 def _variance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
     """An answer from n and the sum of squares; null with fewer than `least` records."""
 
@@ -118,27 +121,43 @@ def _variance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
     return answer
 
 
-def _moments(of: Callable[[Floats, Floats, Floats, Floats], Floats]) -> Lower:
-    """An answer from n and the sums of powers; null where there is no record, or all are equal."""
+def _moments(dividend: Moments, divisor: Moments, less: float) -> Lower:
+    """A quotient from n and the sums of powers, less a number; null where there is no record, or all are equal."""
 
     def answer(slots: Slots, _: pa.DataType) -> pa.Array:
         n, _mean, m2, m3, m4 = (slot.view(np.float64) for slot in slots)
+        valid = (n >= 1) & (m2 != 0.0)
         with np.errstate(all="ignore"):
-            return _with_nulls(of(n, m2, m3, m4), (n >= 1) & (m2 != 0.0))
+            quotient = _quotient(dividend(n, m2, m3, m4), divisor(n, m2, m3, m4), valid)
+            return _with_nulls(quotient - less, valid)
 
     return answer
 
 
-def _comoments(of: Callable[[Floats, Floats, Floats, Floats], Floats], least: int, spread: bool = False) -> Lower:
+def _covariance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
+    """An answer from n and the sum of products; null with fewer than `least` records."""
+
     def answer(slots: Slots, _: pa.DataType) -> pa.Array:
-        n, _x, _y, products, squares_x, squares_y = (slot.view(np.float64) for slot in slots)
-        valid = n >= least
-        if spread:
-            valid = valid & (squares_x != 0.0) & (squares_y != 0.0)
+        n, _x, _y, products, *_squares = (slot.view(np.float64) for slot in slots)
         with np.errstate(all="ignore"):
-            return _with_nulls(of(n, products, squares_x, squares_y), valid)
+            return _with_nulls(of(n, products), n >= least)
 
     return answer
+
+
+def _correlation(slots: Slots, _: pa.DataType) -> pa.Array:
+    """Null for a single record, whatever it is, and where all values of a side are equal."""
+    n, _x, _y, products, squares_x, squares_y = (slot.view(np.float64) for slot in slots)
+    valid = (n >= 2) & (squares_x != 0.0) & (squares_y != 0.0)
+    with np.errstate(all="ignore"):
+        return _with_nulls(_quotient(products, np.sqrt(squares_x * squares_y), valid), valid)
+
+
+def _quotient(dividend: Floats, divisor: Floats, valid: Valid) -> Floats:
+    """Spark divides with an error for zero, which a product of small numbers can be."""
+    if (valid & (divisor == 0.0)).any():
+        raise Overflow("division by zero: the values are too near each other")
+    return dividend / divisor
 
 
 def _taken(slots: Slots, kind: pa.DataType) -> pa.Array:
@@ -165,11 +184,11 @@ _LOWER: Mapping[str, Lower] = {
     "sample_variance": _variance(lambda n, m2: m2 / (n - 1), least=2),
     "deviation": _variance(lambda n, m2: np.sqrt(m2 / n), least=1),
     "sample_deviation": _variance(lambda n, m2: np.sqrt(m2 / (n - 1)), least=2),
-    "skewness": _moments(lambda n, m2, m3, m4: np.sqrt(n) * m3 / np.sqrt(m2 * m2 * m2)),
-    "kurtosis": _moments(lambda n, m2, m3, m4: n * m4 / (m2 * m2) - 3.0),
-    "covariance": _comoments(lambda n, products, x, y: products / n, least=1),
-    "sample_covariance": _comoments(lambda n, products, x, y: products / (n - 1), least=2),
-    "correlation": _comoments(lambda n, products, x, y: products / np.sqrt(x * y), least=1, spread=True),
+    "skewness": _moments(lambda n, m2, m3, m4: np.sqrt(n) * m3, lambda n, m2, m3, m4: np.sqrt(m2 * m2 * m2), 0.0),
+    "kurtosis": _moments(lambda n, m2, m3, m4: n * m4, lambda n, m2, m3, m4: m2 * m2, 3.0),
+    "covariance": _covariance(lambda n, products: products / n, least=1),
+    "sample_covariance": _covariance(lambda n, products: products / (n - 1), least=2),
+    "correlation": _correlation,
     "taken": _taken,
     "taken_by_order": _taken,
 }

@@ -29,6 +29,7 @@ _SPECIAL_SYNTAX = frozenset({"CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION
 
 Node = TypeVar("Node", bound=exp.Expr)
 
+_TYPES_OR_FUNCTIONS = (TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT)
 _AFTER_NO_COMMA = frozenset(
     {
         TokenType.COMMA,
@@ -149,10 +150,18 @@ def _blank(text: str) -> str:
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a text; `window` is a plain name unless it opens a WINDOW clause."""
+    """The tokens of a text; `window` is a name unless it opens a WINDOW clause, and `array(` calls a function.
+
+    sqlglot would try to read `array(NULL) < x` as a type, which in Spark has no parentheses.
+    """
     tokens = QueryDialect().tokenize(blank_comments(text))
-    for index, token in enumerate(tokens):
-        if token.token_type is TokenType.WINDOW and not _opens_window_clause(tokens, index):
+    for index, (token, after) in enumerate(itertools.zip_longest(tokens, tokens[1:])):
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        if token.token_type is TokenType.WINDOW:
+            named = not _opens_window_clause(tokens, index)
+        else:
+            named = token.token_type in _TYPES_OR_FUNCTIONS and called
+        if named:
             token.token_type = TokenType.VAR
     return tokens
 
