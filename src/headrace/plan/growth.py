@@ -32,8 +32,8 @@ Hashes = npt.NDArray[np.uint64]
 
 _DECLINE = 1.5
 """What a power is above 1 goes to this power with each doubling, so that a square stays one, and anything less
-declines the faster. On recorded flights (benchmarks/sizes.py) estimates are 3.7 times too small at worst if it does
-not decline (1.0), 2.7 times with 1.3, less than twice with 1.5 to 2.0; beyond 1.5, even pools are overestimated."""
+declines the faster. On recorded flights (benchmarks/sizes.py) estimates are 3.7 times too small at worst if it
+does not decline (1.0), 2.7 times with 1.3, 1.8 with 1.5; with 1.7, even pools are overestimated."""
 
 
 @dataclass(frozen=True, slots=True)
