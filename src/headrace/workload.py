@@ -12,11 +12,10 @@ from headrace.errors import Problem, QueryError, WorkloadError, did_you_mean
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query, Source, parse_query
-from headrace.query.functions import spark_functions
 from headrace.runtime.batch import BUDGET_BYTES, prepare, run_batch
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results
-from headrace.runtime.session import session_functions, start_session
+from headrace.runtime.session import start_session, user_functions
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Workload(Mapping[str, Query]):
     def reference(self, stream: Stream, *, spark: SparkSession | None = None) -> Results:
         """The answers by plain Spark, query by query, nothing shared."""
         spark = spark or start_session()
-        return run_reference(self._bound(stream, spark), stream, spark)
+        return run_reference(self.bind(stream, user_functions(spark)), stream, spark)
 
     def run(
         self,
@@ -94,17 +93,15 @@ class Workload(Mapping[str, Query]):
         """
         _check_search(search)
         spark = spark or start_session()
-        return run_batch(self._bound(stream, spark), stream, spark, budget, search)
+        own = user_functions(spark)
+        return run_batch(self.bind(stream, own), stream, spark, budget, search, own)
 
     def plan(self, stream: Stream, *, spark: SparkSession | None = None, search: str = DEFAULT) -> Plan:
         """How the queries would be run: `plan.explain()` prints it. `search` is how the tree is looked for."""
         _check_search(search)
         spark = spark or start_session()
-        return prepare(self._bound(stream, spark), stream, spark, search=search).plan
-
-    def _bound(self, stream: Stream, spark: SparkSession) -> Workload:
-        own = session_functions(spark) - spark_functions().keys()
-        return self.bind(stream, own)
+        own = user_functions(spark)
+        return prepare(self.bind(stream, own), stream, spark, search=search, functions=own).plan
 
 
 def _check_search(name: str) -> None:

@@ -69,10 +69,14 @@ def test_searches_side_by_side(queries: Path, flows: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_tree_of_a_search(queries: Path, flows: Path) -> None:
+def test_the_tree_of_a_search(queries: Path, flows: Path, tmp_path: Path) -> None:
     words = ["plan", str(queries), "--stream", str(flows), "--time", "ts", "--tree", "--search", "none"]
-    assert "s without sharing" in headrace(*words).stdout
-    estimate = json.loads(headrace(*words, "--json").stdout)["estimate"]
+    shown = headrace(*words).stdout
+    assert "s without sharing" in shown
+    assert "rows in" in shown
+    picture = tmp_path / "plan.svg"
+    estimate = json.loads(headrace(*words, "--json", "--picture", str(picture)).stdout)["estimate"]
+    assert picture.read_text().startswith("<svg")
     assert estimate["tree"] == estimate["unshared"] >= estimate["least"] > 0
 
 

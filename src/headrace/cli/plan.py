@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from headrace.cli.console import Debug, out, waiting
+from headrace.cli.console import Debug, err, out, waiting
 from headrace.cli.inputs import load_inputs
 from headrace.cli.run import Name, Queries, Time
 from headrace.errors import did_you_mean
@@ -74,7 +74,7 @@ def plan(
                 out.print(text, highlight=False, markup=False, soft_wrap=True)
             if picture is not None:
                 picture.write_text(made.picture())
-                out.print(f"picture: {picture}", highlight=False)
+                err.print(f"the picture is in {picture}")
             return
     if as_json:
         out.print_json(json.dumps([describe(query) for query in workload.values()]))

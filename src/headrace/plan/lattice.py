@@ -39,6 +39,7 @@ class Lattice:
         self._records = sizes.records(())
         self._chosen: dict[int, float] = {}
         self._tables: dict[int | None, float] = {}
+        self._edges: dict[tuple[Shape | None, Shape, int], float] = {}
         self._above: dict[Shape, list[Shape]] = {}
         """The nodes of all trees so far, each with those that it can be made from."""
 
@@ -70,11 +71,11 @@ class Lattice:
 
     def cost(self, parent: Shape | None, child: Shape) -> float:
         """See `Space`."""
-        return self._edge(parent, child, self.rows, self._slots_of(self._carried_by(child)))
+        return self._edge(parent, child, self._slots_of(self._carried_by(child)))
 
     def floor(self, parent: Shape | None, child: Shape) -> float:
         """See `Space`: a union has as many rows at least, and as many states, as what it is the union of."""
-        return self._edge(parent, child, self._rows_at_least, self._slots_of(self._carried_at_least(child)))
+        return self._priced(parent, child, self._rows_at_least, self._slots_of(self._carried_at_least(child)))
 
     def priced(self, parents: Mapping[Shape, Shape | None]) -> Tree[Shape]:
         """See `Space`."""
@@ -88,7 +89,7 @@ class Lattice:
         order = self._parents_first(parents)
         for shape in reversed(order):
             parent, own = parents[shape], states[shape]
-            costs[shape] = self._edge(parent, shape, self.rows, self._slots_of(own))
+            costs[shape] = self._edge(parent, shape, self._slots_of(own))
             if parent is not None:
                 states[parent] |= own
         return {shape: costs[shape] for shape in order}
@@ -109,11 +110,11 @@ class Lattice:
         for child in reversed(self._parents_first(nodes)):
             own = states[child]
             slots = self._slots_of(own)
-            best, chosen = self._edge(None, child, self.rows, slots), None
+            best, chosen = self._edge(None, child, slots), None
             for parent in self._above[child]:
                 if parent not in nodes:
                     continue
-                cost = self._edge(parent, child, self.rows, slots)
+                cost = self._edge(parent, child, slots)
                 if cost < best:
                     cost += self._costs.more_slots(self.rows(parent), self._slots_of(own & ~states[parent]))
                     if cost < best:
@@ -123,7 +124,13 @@ class Lattice:
             parents[child] = chosen
         return self.priced({shape: parents[shape] for shape in nodes})
 
-    def _edge(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
+    def _edge(self, parent: Shape | None, child: Shape, slots: int) -> float:
+        place = parent, child, slots
+        if place not in self._edges:
+            self._edges[place] = self._priced(parent, child, self.rows, slots)
+        return self._edges[place]
+
+    def _priced(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
         keys, tables = child.keys.bit_count() + child.marks.bit_count(), self._tables_of(child)
         if parent is None:
             own = self._costs.from_records(self._records_of(child), rows_of(child), slots, keys, tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -36,6 +36,7 @@ from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
+from headrace.runtime.session import user_functions
 from headrace.runtime.source import (
     Session,
     Source,
@@ -82,15 +83,17 @@ def prepare(
     frame: DataFrame | None = None,
     search: str = DEFAULT,
     budget: int = BUDGET_BYTES,
+    functions: Collection[str] | None = None,
 ) -> Prepared:
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
 
-    `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer.
+    `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer. `functions`
+    are the user's own, where they are known already: it takes a query to find them.
     """
     from pyspark.errors import AnalysisException  # see session.py
 
     frame = frame if frame is not None else stream.dataframe(spark)
-    session = _session(frame, spark)
+    session = _session(frame, spark, user_functions(spark) if functions is None else functions)
     safe = cache(session.never_raises)
     inner = [guarded(query, safe) for query in queries.values()]
     needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
@@ -119,6 +122,7 @@ def run_batch(
     spark: SparkSession,
     budget: int = BUDGET_BYTES,
     search: str = DEFAULT,
+    functions: Collection[str] | None = None,
 ) -> Results:
     """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
 
@@ -128,7 +132,7 @@ def run_batch(
     with ThreadPoolExecutor(1) as threads:
         frame = stream.dataframe(spark)
         analysis = threads.submit(analyse, queries, stream, spark, frame)
-        prepared = prepare(queries, stream, spark, frame, search, budget)
+        prepared = prepare(queries, stream, spark, frame, search, budget, functions)
         plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
@@ -168,13 +172,12 @@ def _arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
     return types
 
 
-def _session(frame: DataFrame, spark: SparkSession) -> Session:
+def _session(frame: DataFrame, spark: SparkSession, functions: Collection[str]) -> Session:
     """What the meaning of expressions over a stream depends on, in this session."""
-    own = {row.function.rpartition(".")[2] for row in spark.sql("SHOW USER FUNCTIONS").collect()}
     usual = (
         spark.conf.get("spark.sql.ansi.enabled") == "true"
         and spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
-        and not own & spark_functions().keys()
+        and spark_functions().keys().isdisjoint(functions)
     )
     return Session(_arrow_types(frame), spark.conf.get("spark.sql.session.timeZone") or "", usual)
 

@@ -83,9 +83,10 @@ def _driver_memory_mb() -> int:
     return int(min(8192, max(1024, total_mb // 3)))
 
 
-def session_functions(spark: SparkSession) -> frozenset[str]:
-    """The names of all functions that a session knows, the user's own included."""
-    return frozenset(row[0].lower() for row in spark.sql("SHOW FUNCTIONS").collect())
+def user_functions(spark: SparkSession) -> frozenset[str]:
+    """The names of the user's own functions in a session; some may hide a built-in one."""
+    rows = spark.sql("SHOW USER FUNCTIONS").collect()
+    return frozenset(row[0].rpartition(".")[2].lower() for row in rows)
 
 
 def builtin_functions(spark: SparkSession) -> dict[str, str]:
@@ -95,7 +96,7 @@ def builtin_functions(spark: SparkSession) -> dict[str, str]:
     catalyst = jvm.org.apache.spark.sql.catalyst
     registry = catalyst.analysis.FunctionRegistry.builtin()
     groups = {}
-    for name in session_functions(spark):
+    for name in {row[0].lower() for row in spark.sql("SHOW FUNCTIONS").collect()}:
         info = registry.lookupFunction(catalyst.FunctionIdentifier(name))
         groups[name] = info.get().getGroup() or "other" if info.isDefined() else "other"
     return groups
