@@ -36,7 +36,7 @@ from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results, describe_failure
 from headrace.runtime.scratch import make_scratch, remove_scratch
-from headrace.runtime.session import user_functions
+from headrace.runtime.session import keep_workers, user_functions, wake_workers
 from headrace.runtime.source import (
     Session,
     Source,
@@ -129,7 +129,8 @@ def run_batch(
     The shared pass is done when this returns. Meanwhile Spark looks at each query as a whole.
     """
     begin = time.perf_counter()
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(2) as threads:
+        waking = threads.submit(wake_workers, spark)
         frame = stream.dataframe(spark)
         analysis = threads.submit(analyse, queries, stream, spark, frame)
         prepared = prepare(queries, stream, spark, frame, search, budget, functions)
@@ -137,6 +138,8 @@ def run_batch(
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
         analysed = analysis.result()
+        waking.result()
+    keep_workers(spark)
     make = {name: partial(analysed.__getitem__, name) for name, _ in plan.beside}
     make |= {answer.query.name: partial(shared.frame, number) for number, answer in enumerate(plan.answers)}
     profile = Profile.of(plan, measures, time.perf_counter() - begin)

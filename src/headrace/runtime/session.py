@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
@@ -81,6 +82,25 @@ def _driver_memory_mb() -> int:
     """A third of the machine's memory, at least 1 and at most 8 GiB: the rest is for Python workers and files."""
     total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return int(min(8192, max(1024, total_mb // 3)))
+
+
+_IDLE_S = 50
+_last_used: dict[str, float] = {}
+"""When the workers of a session were last known to be there. Spark lets idle ones go after a minute."""
+
+
+def wake_workers(spark: SparkSession) -> None:
+    """Have Python workers forked that Spark has let go, so that those who need them soon need not wait."""
+    context, now = spark.sparkContext, time.monotonic()
+    if now - _last_used.get(context.applicationId, float("-inf")) > _IDLE_S:
+        count = context.defaultParallelism
+        spark.range(0, count, 1, count).mapInArrow(lambda batches: batches, "id long").collect()
+    keep_workers(spark)
+
+
+def keep_workers(spark: SparkSession) -> None:
+    """Note that workers have just worked."""
+    _last_used[spark.sparkContext.applicationId] = time.monotonic()
 
 
 def user_functions(spark: SparkSession) -> frozenset[str]:
