@@ -32,8 +32,6 @@ from headrace.runtime.session import start_session
 NAMES = [name for name in SEARCHES if name != "exhaustive"]
 NEAR = 1.1
 """A plan that takes no more than this times the fastest is as good as it."""
-
-
 DISJOINT = (("srcaddr", "srcport"), ("dstaddr", "dstport"), ("first",), ("octets", "active"))
 """Keys with about as many groups as there are records: nothing is gained by a phantom for two of them."""
 

@@ -55,11 +55,7 @@ class Filters:
 class Shapes:
     """All that shapes are made of: the keys, filters and slices of a workload's queries."""
 
-    def __init__(
-        self,
-        untimed: Collection[Expression] = (),
-        filters: Filters | None = None,
-    ) -> None:
+    def __init__(self, untimed: Collection[Expression] = (), filters: Filters | None = None) -> None:
         """`untimed` are times that may be null: records without a time are in no slice."""
         self._untimed = frozenset(untimed)
         self._filters = filters or Filters()

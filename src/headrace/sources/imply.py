@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
 from headrace.sources.parquet import Extent
-from headrace.sources.skip import outcomes
+from headrace.sources.skip import constant_range, outcomes
 
 _WHOLE = (*INTEGERS, ZONED, UNZONED)
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -61,10 +61,10 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
         case numbers.within, (items, _), (value,) if items.type in _WHOLE and len(items):
             words = items.cast(pa.int64()).to_pylist()
             name, least, most = "equal", min(words), max(words)
-        case numbers.call, (str(name),), (value, Constant(type=kind, value=bound)) if _is_whole(kind, bound):
-            least = most = _word(bound)
-        case numbers.call, (str(turned),), (Constant(type=kind, value=bound), value) if _is_whole(kind, bound):
-            name, least, most = _TURNED.get(turned, turned), _word(bound), _word(bound)
+        case numbers.call, (str(name),), (value, Constant() as bound) if (word := _word(bound)) is not None:
+            least = most = word
+        case numbers.call, (str(turned),), (Constant() as bound, value) if (word := _word(bound)) is not None:
+            name, least, most = _TURNED.get(turned, turned), word, word
         case _:
             return None
     column = _column(value)
@@ -88,9 +88,7 @@ def _column(value: Node) -> str | None:
     return None
 
 
-def _is_whole(kind: pa.DataType, value: pa.Scalar) -> bool:
-    return kind in _WHOLE and value.is_valid
-
-
-def _word(value: pa.Scalar) -> int:
-    return int(value.value) if pa.types.is_timestamp(value.type) else int(value.as_py())
+def _word(constant: Constant) -> int | None:
+    """A whole number, or a time in microseconds."""
+    found = constant_range(constant) if constant.type in _WHOLE else None
+    return int(found.ends[0]) if found is not None and found.ends is not None else None

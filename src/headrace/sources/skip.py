@@ -69,7 +69,7 @@ def _range(node: Node, extents: Mapping[str, Extent]) -> _Range | None:
     """The range of a node; None where nothing is known of it."""
     match node:
         case Constant():
-            return _constant_range(node)
+            return constant_range(node)
         case Read(name=name) if name in extents:
             extent = extents[name]
             return _Range((extent.least, extent.most), extent.nulls > 0)
@@ -83,7 +83,8 @@ def _range(node: Node, extents: Mapping[str, Extent]) -> _Range | None:
     return None
 
 
-def _constant_range(node: Constant) -> _Range | None:
+def constant_range(node: Constant) -> _Range | None:
+    """The range that a number or a time is; None for anything else."""
     if not node.value.is_valid:
         return _Range(None, True)
     value = node.value.value if node.type in (ZONED, UNZONED) else node.value.as_py()
