@@ -39,6 +39,10 @@ class Child:
         checks: Mapping[str, Check] = self._call("check")
         return checks
 
+    def wake(self) -> None:
+        """Let it answer one question, or one group of them."""
+        self._call("wake")
+
     def measure(self) -> Sequence[Timing]:
         """One timed round; the child holds the watch, so that the pipe is not timed."""
         assert self._process.pid is not None
@@ -76,7 +80,9 @@ def _serve(connection: Connection, task: Task, engine: str, variant: str) -> Non
         except EOFError:
             return
         begin = time.perf_counter()
-        if word == "run" or engine != "chdb":  # chdb keeps no answers, so that its check computes them
+        if word == "wake":
+            asked.run(1)
+        elif word == "run" or engine != "chdb":  # chdb keeps no answers, so that its check computes them
             asked.run()
         seconds = time.perf_counter() - begin
         connection.send(asked.check() if word == "check" else seconds)

@@ -53,6 +53,9 @@ class Contestant(Protocol):
     def warm_up(self) -> Mapping[str, Check]:
         """Answer everything once, untimed, and give the checks of the answers."""
 
+    def wake(self) -> None:
+        """Answer one question, untimed: what the system took away while others had their turns comes back."""
+
     def measure(self) -> Sequence[Timing]:
         """Answer everything once, timed."""
 
@@ -63,8 +66,8 @@ class Contestant(Protocol):
 class Asked(Protocol):
     """An engine's side of a contestant in a process of its own."""
 
-    def run(self) -> None:
-        """Compute all answers."""
+    def run(self, first: int | None = None) -> None:
+        """Compute all answers, or those of the first groups of questions that it answers at a time."""
 
     def check(self) -> dict[str, Check]:
         """The checks of all answers."""

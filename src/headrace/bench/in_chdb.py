@@ -26,9 +26,9 @@ class InChdb:
         )
         self._session: Any = session.Session()  # type: ignore[no-untyped-call]
 
-    def run(self) -> None:
-        """All answers."""
-        for group in self._groups:
+    def run(self, first: int | None = None) -> None:
+        """All answers, or those of the first groups."""
+        for group in self._groups[:first]:
             self._session.query(f"{chdb_text(group, self._data)} {self._settings} FORMAT Null")
 
     def check(self) -> dict[str, Check]:

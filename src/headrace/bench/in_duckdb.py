@@ -19,9 +19,9 @@ class InDuckDB:
         self._groups = shared_sets(questions) if variant == "grouping_sets" else [(q,) for q in questions]
         self._connection = duckdb.connect(config={"threads": cores, "preserve_insertion_order": False})
 
-    def run(self) -> None:
-        """All answers."""
-        for i, group in enumerate(self._groups):
+    def run(self, first: int | None = None) -> None:
+        """All answers, or those of the first groups."""
+        for i, group in enumerate(self._groups[:first]):
             self._connection.execute(f"CREATE TEMP TABLE answer_{i} AS {duckdb_text(group, self._data)}")
 
     def check(self) -> dict[str, Check]:

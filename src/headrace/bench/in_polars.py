@@ -23,9 +23,9 @@ class InPolars:
         self._engine: EngineType = "streaming" if variant.endswith("streaming") else "in-memory"
         self._answers: dict[str, pl.DataFrame] = {}
 
-    def run(self) -> None:
-        """All answers."""
-        frames = {question.name: ask(question, self._data) for question in self._questions}
+    def run(self, first: int | None = None) -> None:
+        """All answers, or the first."""
+        frames = {question.name: ask(question, self._data) for question in self._questions[:first]}
         if self._shared:
             collected = pl.collect_all(list(frames.values()), engine=self._engine)
             self._answers = dict(zip(frames, collected, strict=True))

@@ -32,6 +32,7 @@ def measure(
         for number in range(1, rounds + 1):
             for contestant in contestants:
                 tell(f"round {number} of {rounds}: {contestant.label}")
+                contestant.wake()
                 for timing in contestant.measure():
                     timings.setdefault((contestant.engine, timing.variant), []).append(timing)
     runs = tuple(
