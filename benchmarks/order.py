@@ -21,8 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from headrace import Stream, Workload
+from headrace.bench.contest import Task
+from headrace.bench.in_spark import stream_of, workload_of
 from headrace.bench.question import Measure, Question, read_data
-from headrace.bench.text import spark_text
 from headrace.bench.workloads import TOPICS
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.plan.plan import Plan
@@ -90,8 +91,8 @@ class Contest:
     def of(path: Path, topic: str, questions: Sequence[Question], spark: SparkSession) -> Contest:
         """Questions of a topic over its files."""
         data = read_data(path, TOPICS[topic].stream, TOPICS[topic].time)
-        stream = Stream.parquet(str(path), data.stream, data.time)
-        workload = Workload({question.name: spark_text(question, data) for question in questions}, stream)
+        task = Task(data, tuple(questions), spark.sparkContext.defaultParallelism)
+        workload, stream = workload_of(task), stream_of(task)
         plans = {name: workload.plan(stream, spark=spark, search=name) for name in NAMES}
         return Contest(workload, stream, spark, plans)
 

@@ -18,16 +18,17 @@ _PATIENCE_S = 30
 
 
 class Child:
-    """The parent's end: one engine, asked in one variant."""
+    """The parent's end: one engine, asked in one variant.
+
+    Each of its turns has a new process, so that no engine has to do with the memory that another has left: some
+    need half of a machine. Once awake, a new process was found as fast as one that has answered before.
+    """
 
     def __init__(self, task: Task, engine: str, variant: str) -> None:
         self.engine = engine
+        self._task = task
         self._variant = variant
-        context = multiprocessing.get_context("spawn")  # a fork would copy Spark's threads half
-        self._connection, far = context.Pipe()
-        self._process = context.Process(target=_serve, args=(far, task, engine, variant), daemon=True)
-        self._process.start()
-        far.close()
+        self._turn: _Turn | None = None
 
     @property
     def label(self) -> str:
@@ -36,29 +37,49 @@ class Child:
 
     def warm_up(self) -> Mapping[str, Check]:
         """One untimed round, with its checks."""
-        checks: Mapping[str, Check] = self._call("check")
+        checks: Mapping[str, Check] = self._begin().call("check")
+        self.close()
         return checks
 
     def wake(self) -> None:
-        """Let it answer one question, or one group of them."""
-        self._call("wake")
+        """Begin a turn, and let it answer one question, or one group of them."""
+        self._begin().call("wake")
 
     def measure(self) -> Sequence[Timing]:
-        """One timed round; the child holds the watch, so that the pipe is not timed."""
-        assert self._process.pid is not None
-        with MemoryWatch(self._process.pid) as memory:
-            seconds: float = self._call("run")
+        """One timed round, the end of a turn; the child holds the watch, so that the pipe is not timed."""
+        turn = self._turn or self._begin()
+        with MemoryWatch(turn.pid) as memory:
+            seconds: float = turn.call("run")
+        self.close()
         return [Timing(self._variant, seconds, memory.peak_mb)]
 
     def close(self) -> None:
-        """End the process."""
-        self._connection.close()
-        self._process.join(_PATIENCE_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        """End its process, if there is one."""
+        if self._turn is not None:
+            self._turn.end()
+        self._turn = None
 
-    def _call(self, word: str) -> Any:
+    def _begin(self) -> _Turn:
+        self.close()
+        self._turn = _Turn(self._task, self.engine, self._variant, self.label)
+        return self._turn
+
+
+class _Turn:
+    """A process that answers until its turn ends."""
+
+    def __init__(self, task: Task, engine: str, variant: str, label: str) -> None:
+        self._label = label
+        context = multiprocessing.get_context("spawn")  # a fork would copy Spark's threads half
+        self._connection, far = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far, task, engine, variant), daemon=True)
+        self._process.start()
+        far.close()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def call(self, word: str) -> Any:
+        """What it says to a word; raises `BenchError` if it is gone."""
         try:
             self._connection.send(word)
             return self._connection.recv()
@@ -67,8 +88,16 @@ class Child:
             code = self._process.exitcode
             reason = f"was ended by signal {-code}; out of memory?" if code is not None and code < 0 else "failed"
             raise BenchError(
-                f"{self.label} {reason} (what it said is above); try fewer --rows, or leave it out of --engines"
+                f"{self._label} {reason} (what it said is above); try fewer --rows, or leave it out of --engines"
             ) from error
+
+    def end(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join(_PATIENCE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
 
 
 def _serve(connection: Connection, task: Task, engine: str, variant: str) -> None:

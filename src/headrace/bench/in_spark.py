@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.bench.check import Check, to_check
@@ -75,9 +76,8 @@ class InHeadrace:
         self._task = task
         self._spark = spark
         self._stream = stream_of(task)
-        texts = {question.name: spark_text(question, task.data) for question in task.questions}
-        self._workload = Workload(texts, self._stream)
-        self._first = Workload(dict([*texts.items()][:1]), self._stream)
+        self._workload = workload_of(task)
+        self._first = workload_of(replace(task, questions=task.questions[:1]))
 
     def warm_up(self) -> Mapping[str, Check]:
         """One untimed round, with the checks of its answers."""
@@ -122,6 +122,11 @@ class InHeadrace:
 def stream_of(task: Task) -> Stream:
     """The task's data as headrace's stream."""
     return Stream.parquet(str(task.data.path), task.data.stream, task.data.time)
+
+
+def workload_of(task: Task) -> Workload:
+    """The task's questions as headrace's workload."""
+    return Workload({q.name: spark_text(q, task.data) for q in task.questions}, stream_of(task))
 
 
 def write_nowhere(frame: DataFrame) -> None:
