@@ -41,7 +41,7 @@ def main() -> None:
             count = 3 + seed % (arguments.queries - 2)
             found = {}
             try:
-                for name in reversed(SEARCHES):
+                for name in reversed([*SEARCHES]):
                     lattice = random_lattice(seed, count, STATES)
                     begin = time.perf_counter()
                     found[name] = SEARCHES[name](lattice).cost

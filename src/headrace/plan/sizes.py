@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.words import Valid, fits_word, to_words, truth
-from headrace.plan.growth import Growth, Hashes, Sampled, count_groups
+from headrace.plan.growth import Hashes, Sampled
 from headrace.plan.plan import Slices
 from headrace.query import Expression
 
@@ -110,9 +110,7 @@ class Sizes:
                 chosen = zip(hashes, self._choose(any_of), strict=True)
                 # Too few to learn from: then as if the conditions had nothing to do with the keys.
                 hashes = [own[rows] for own, rows in chosen if len(rows) >= _LEAST_CHOSEN] or hashes
-            counts, pool = count_groups(np.concatenate(hashes), np.cumsum([len(own) for own in hashes]))
-            growths = [Growth.of(len(own), found.tolist()) for own, found in zip(hashes, counts, strict=True)]
-            self._sampled[place] = Sampled(tuple(growths), pool, self.records(any_of))
+            self._sampled[place] = Sampled.of(hashes, self.records(any_of))
         return self._sampled[place]
 
     def _choose(self, any_of: AnyOf) -> list[npt.NDArray[np.int64]]:

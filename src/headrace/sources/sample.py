@@ -10,12 +10,15 @@ import bisect
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
 from headrace.sources.parquet import Footer, RowGroup, read_group
 
-_BLOCKS = 2
+_BLOCKS = 16
+_THREADS = 4
 _BUFFER_BYTES = 1 << 18
 
 
@@ -32,11 +35,13 @@ def read_sample(footers: Sequence[Footer], columns: Sequence[str], rows: int = 1
     if total <= rows:
         return [_read_block(groups, ends, 0, total, columns)]
     size = max(1, rows // _BLOCKS)
-    return [_read_block(groups, ends, start, size, columns) for start in _starts(groups, ends, size)]
+    read = partial(_read_block, groups, ends, size=size, columns=columns)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return [*threads.map(read, _starts(groups, ends, size))]
 
 
 def _starts(groups: Sequence[RowGroup], ends: Sequence[int], size: int) -> Iterator[int]:
-    """Where blocks begin: with the row group at 1/4 of all rows, at 3/4, but never inside the block before."""
+    """Where blocks begin: with the row groups at even distances, but never inside the block before."""
     total, free = ends[-1], 0
     for block in range(_BLOCKS):
         place = bisect.bisect_right(ends, (2 * block + 1) * total // (2 * _BLOCKS))
