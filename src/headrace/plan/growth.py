@@ -19,9 +19,9 @@ was shown is half of the truth: the other half is a power that was found usual.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numba
@@ -104,14 +104,14 @@ class Sampled:
     records: float
 
     @staticmethod
-    def of(hashes: Sequence[Hashes], records: float) -> Sampled:
-        """From the hashes of the rows of each block, and so many records in all."""
-        sizes = np.array([len(own) for own in hashes])
-        found, met = count_groups(np.concatenate(hashes), np.cumsum(sizes))
-        halvings = range(int(sizes.min()).bit_length())[::-1]
+    def of(hashes: Hashes, ends: npt.NDArray[np.int64], records: float) -> Sampled:
+        """From the hashes of the rows of blocks, which end at `ends`, and so many records in all."""
+        sizes = np.diff(ends, prepend=0)
+        found, met = count_groups(hashes, ends)
+        halvings = [*range(int(sizes.min()).bit_length())][::-1]
         near = Growth(
-            tuple(float((sizes >> halving).mean()) for halving in halvings),
-            tuple(float(found[:, halving].mean()) for halving in halvings),
+            tuple(np.mean([sizes >> halving for halving in halvings], axis=1).tolist()),
+            tuple(found.mean(axis=0)[halvings].tolist()),
         )
         far = _from_block_to_block(near, met)
         promised = near.at(far.records[-1]) / far.groups[-1]
@@ -130,23 +130,32 @@ class Sampled:
 def _from_block_to_block(near: Growth, met: npt.NDArray[np.int64]) -> Growth:
     """The groups of a part of a block, and on average of one block, two, four, ..., all of them.
 
-    `met` says how many groups are met in how many blocks. A group that k of n blocks have is missing in s of them
-    with the chance that all s are among the n - k others.
+    `met` says how many groups are met in how many blocks.
     """
-    blocks, size = len(met) - 1, near.records[-1]
-    records = [size / 8, size / 4, size / 2]
-    groups = [near.at(part) for part in records]
-    together = blocks / 2 ** math.floor(math.log2(blocks))  # 1, or a little more: then by doublings to all of them
-    while together <= blocks:
-        chances = [_missing(blocks, have, together) for have in range(1, blocks + 1)]
-        records.append(size * together)
-        groups.append(math.fsum(n * (1 - chance) for n, chance in zip(met[1:].tolist(), chances, strict=True)))
-        together *= 2
-    return Growth(tuple(records), tuple(groups))
+    together, chances = _chances(len(met) - 1)
+    size = near.records[-1]
+    parts = [size / 8, size / 4, size / 2]
+    groups = [*map(near.at, parts), *(chances @ met).tolist()]
+    return Growth((*parts, *(size * blocks for blocks in together)), tuple(groups))
+
+
+@functools.cache
+def _chances(blocks: int) -> tuple[list[float], npt.NDArray[np.float64]]:
+    """Numbers of blocks, to all of them by doublings, and for each the chances that a group is in any of so many
+    blocks, if 0, 1, 2, ... of all have it.
+
+    >>> together, chances = _chances(2)
+    >>> together, chances.round(9).tolist()
+    ([1.0, 2.0], [[0.0, 0.5, 1.0], [0.0, 1.0, 1.0]])
+    """
+    doublings = math.floor(math.log2(blocks))
+    together = [blocks / 2**halving for halving in range(doublings, -1, -1)]
+    missing = [[_missing(blocks, have, some) for have in range(blocks + 1)] for some in together]
+    return together, 1 - np.array(missing)
 
 
 def _missing(blocks: int, have: int, some: float) -> float:
-    """The chance that none of some blocks is among those that have a group; in between whole numbers, smooth."""
+    """The chance that some blocks are all among those without a group; in between whole numbers, smooth."""
     others = blocks - have
     if some > others:
         return 0.0
@@ -168,6 +177,7 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
     mask = np.uint64(capacity - 1)
     last = np.zeros(capacity, dtype=np.int32)  # the latest row of each group, from 1 on
     blocks = np.zeros(capacity, dtype=np.int32)  # in how many blocks each group is met
+    places = np.zeros(len(hashes), dtype=np.uint64)  # those of the groups of a block
     found = np.zeros((len(ends), 64), dtype=np.float64)
     start = 0
     for block in range(len(ends)):
@@ -181,14 +191,14 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
                 place = (place + np.uint64(1)) & mask
             before = last[place]
             if before <= start:
+                places[groups] = place
                 groups += 1
                 blocks[place] += 1
                 before = start
             gaps[row - before] += 1
             last[place] = row + 1
-        for place in range(capacity):
-            if last[place] > start:
-                gaps[start + rows - last[place]] += 1
+        for place in places[:groups]:
+            gaps[start + rows - last[place]] += 1
         wide, missed, halving = 0, 0, 0
         for length in range(rows, 0, -1):
             wide += gaps[length]

@@ -43,9 +43,10 @@ class Sizes:
         self._known = set.intersection(*map(set, self._blocks)) if self._blocks else set()
         self._records = records or _UNKNOWN_RECORDS
         self.span_us = span_us
-        self._hashes: dict[Term, list[Hashes]] = {}
-        self._truths: dict[Expression, list[Valid]] = {}
-        self._chosen: dict[AnyOf, list[npt.NDArray[np.int64]]] = {}
+        self._ends = np.cumsum([len(next(iter(block.values()))) for block in self._blocks], dtype=np.int64)
+        self._hashes: dict[Term, Hashes] = {}
+        self._truths: dict[Expression, Valid] = {}
+        self._chosen: dict[AnyOf, npt.NDArray[np.int64]] = {}
         self._sampled: dict[tuple[frozenset[Term], AnyOf], Sampled] = {}
         self._groups: dict[tuple[frozenset[Term], AnyOf, int | None], float] = {}
         self._singles: dict[tuple[Term, AnyOf, float], float] = {}
@@ -56,9 +57,8 @@ class Sizes:
         others = (1 - _UNKNOWN_SHARE) ** (len(frozenset(any_of)) - len(known))
         if not known:
             return self._records * (1 - others if any_of else 1.0)
-        chosen = sum(map(len, self._choose(frozenset(known))))
         # What the sample has not seen may still exist.
-        share = max(chosen, 0.5) / sum(len(block[next(iter(known))]) for block in self._blocks)
+        share = max(len(self._choose(frozenset(known))), 0.5) / int(self._ends[-1])
         return self._records * (share + (1 - share) * (1 - others))
 
     def groups(
@@ -104,38 +104,37 @@ class Sizes:
     def _sample(self, terms: frozenset[Term], any_of: AnyOf) -> Sampled:
         place = terms, any_of
         if place not in self._sampled:
-            columns = zip(*map(self._hash, terms), strict=True)
-            hashes: list[Hashes] = [functools.reduce(np.add, parts) for parts in columns]
+            hashes, ends = functools.reduce(np.add, map(self._hash, terms)), self._ends
             if any_of and any_of <= self._known:
-                chosen = zip(hashes, self._choose(any_of), strict=True)
+                rows = self._choose(any_of)
+                reached = np.searchsorted(rows, ends)
+                enough = np.diff(reached, prepend=0) >= _LEAST_CHOSEN
                 # Too few to learn from: then as if the conditions had nothing to do with the keys.
-                hashes = [own[rows] for own, rows in chosen if len(rows) >= _LEAST_CHOSEN] or hashes
-            self._sampled[place] = Sampled.of(hashes, self.records(any_of))
+                if enough.any():
+                    rows = rows[np.repeat(enough, np.diff(reached, prepend=0))]
+                    hashes, ends = hashes[rows], np.searchsorted(rows, ends[enough])
+            self._sampled[place] = Sampled.of(hashes, ends, self.records(any_of))
         return self._sampled[place]
 
-    def _choose(self, any_of: AnyOf) -> list[npt.NDArray[np.int64]]:
-        """The records of each block for which any of the conditions, which are known, is true."""
+    def _choose(self, any_of: AnyOf) -> npt.NDArray[np.int64]:
+        """The rows of the sample for which any of the conditions, which are known, is true."""
         if any_of not in self._chosen:
-            truths = zip(*map(self._truth, any_of), strict=True)
-            self._chosen[any_of] = [np.flatnonzero(np.logical_or.reduce(found)) for found in truths]
+            self._chosen[any_of] = np.flatnonzero(np.logical_or.reduce([*map(self._truth, any_of)]))
         return self._chosen[any_of]
 
-    def _truth(self, condition: Expression) -> list[Valid]:
+    def _truth(self, condition: Expression) -> Valid:
         if condition not in self._truths:
-            self._truths[condition] = [truth(block[condition]) for block in self._blocks]
+            self._truths[condition] = np.concatenate([truth(block[condition]) for block in self._blocks])
         return self._truths[condition]
 
-    def _hash(self, term: Term) -> list[Hashes]:
+    def _hash(self, term: Term) -> Hashes:
         if term not in self._hashes:
             expression, is_mark = term
-            columns = [block[expression] for block in self._blocks]
-            if is_mark:
-                columns = [pa.array(found) for found in self._truth(expression)]
+            columns = [pa.array(self._truth(expression))] if is_mark else [b[expression] for b in self._blocks]
             # Files may name the zone of a time differently.
             whole = pa.concat_arrays([column.cast(columns[0].type) for column in columns])
             seed = hashlib.blake2b(f"{is_mark} {expression.canonical}".encode(), digest_size=8).digest()
-            ends = np.cumsum([len(column) for column in columns])
-            self._hashes[term] = np.split(hash_column(whole, int.from_bytes(seed)), ends[:-1])
+            self._hashes[term] = hash_column(whole, int.from_bytes(seed))
         return self._hashes[term]
 
 
