@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from headrace import Stream, Workload
-from headrace.bench.contest import Task
 from headrace.bench.in_spark import stream_of, workload_of
 from headrace.bench.question import Measure, Question, read_data
 from headrace.bench.workloads import TOPICS
@@ -91,8 +90,8 @@ class Contest:
     def of(path: Path, topic: str, questions: Sequence[Question], spark: SparkSession) -> Contest:
         """Questions of a topic over its files."""
         data = read_data(path, TOPICS[topic].stream, TOPICS[topic].time)
-        task = Task(data, tuple(questions), spark.sparkContext.defaultParallelism)
-        workload, stream = workload_of(task), stream_of(task)
+        stream = stream_of(data)
+        workload = workload_of(questions, data, stream)
         plans = {name: workload.plan(stream, spark=spark, search=name) for name in NAMES}
         return Contest(workload, stream, spark, plans)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.bench.check import Check, to_check
 from headrace.bench.contest import Task, Timing
 from headrace.bench.memory import MemoryWatch
-from headrace.bench.question import Question
+from headrace.bench.question import Data, Question
 from headrace.bench.text import SPARK, check_columns, spark_text
 from headrace.runtime.results import Results
 from headrace.sources import Stream
@@ -57,7 +56,7 @@ class InSpark:
         """The session is its owner's to stop."""
 
     def _register(self) -> None:
-        stream_of(self._task).register(self._spark)
+        stream_of(self._task.data).register(self._spark)
 
     def _frame(self, question: Question) -> DataFrame:
         return self._spark.sql(spark_text(question, self._task.data))
@@ -75,9 +74,9 @@ class InHeadrace:
     def __init__(self, task: Task, spark: SparkSession) -> None:
         self._task = task
         self._spark = spark
-        self._stream = stream_of(task)
-        self._workload = workload_of(task)
-        self._first = workload_of(replace(task, questions=task.questions[:1]))
+        self._stream = stream_of(task.data)
+        self._workload = workload_of(task.questions, task.data, self._stream)
+        self._first = workload_of(task.questions[:1], task.data, self._stream)
 
     def warm_up(self) -> Mapping[str, Check]:
         """One untimed round, with the checks of its answers."""
@@ -119,14 +118,14 @@ class InHeadrace:
         return self._workload.run(self._stream, spark=self._spark)
 
 
-def stream_of(task: Task) -> Stream:
-    """The task's data as headrace's stream."""
-    return Stream.parquet(str(task.data.path), task.data.stream, task.data.time)
+def stream_of(data: Data) -> Stream:
+    """Data as headrace's stream."""
+    return Stream.parquet(str(data.path), data.stream, data.time)
 
 
-def workload_of(task: Task) -> Workload:
-    """The task's questions as headrace's workload."""
-    return Workload({q.name: spark_text(q, task.data) for q in task.questions}, stream_of(task))
+def workload_of(questions: Sequence[Question], data: Data, stream: Stream) -> Workload:
+    """Questions as headrace's workload over a stream."""
+    return Workload({question.name: spark_text(question, data) for question in questions}, stream)
 
 
 def write_nowhere(frame: DataFrame) -> None:

@@ -107,12 +107,11 @@ class Sizes:
             hashes, ends = functools.reduce(np.add, map(self._hash, terms)), self._ends
             if any_of and any_of <= self._known:
                 rows = self._choose(any_of)
-                reached = np.searchsorted(rows, ends)
-                enough = np.diff(reached, prepend=0) >= _LEAST_CHOSEN
+                counts = np.diff(np.searchsorted(rows, ends), prepend=0)
+                enough = counts >= _LEAST_CHOSEN
                 # Too few to learn from: then as if the conditions had nothing to do with the keys.
                 if enough.any():
-                    rows = rows[np.repeat(enough, np.diff(reached, prepend=0))]
-                    hashes, ends = hashes[rows], np.searchsorted(rows, ends[enough])
+                    hashes, ends = hashes[rows[np.repeat(enough, counts)]], np.cumsum(counts[enough])
             self._sampled[place] = Sampled.of(hashes, ends, self.records(any_of))
         return self._sampled[place]
 
