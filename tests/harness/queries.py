@@ -201,7 +201,9 @@ def _order(draft: _Draft, behind_projection: bool) -> tuple[str, bool]:
     for key in choices.some(draft.keys, len(draft.keys) if total else 0, len(draft.keys)):
         names = [] if by_output else list(key.names)
         names += [str(draft.place(output)) for output in key.outputs]
-        names += [quoted(output.alias) for output in key.outputs if output.alias and by_output]
+        # An alias that is a column's name too may be another output's: Spark then sorts by that column.
+        own = [output.alias for output in key.outputs if output.alias and not output.shadows]
+        names += [quoted(alias) for alias in own if by_output]
         total = total and bool(names)
         terms += [choices.pick(names)] if names else []
     if total and draft.keys and choices.chance(30):
