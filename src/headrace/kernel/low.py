@@ -80,12 +80,16 @@ class LowLevel:
             self._stages[root].add(records)
             self.measures.node(root).add(records.rows, 0, 0, time.perf_counter() - begin)
             if self._bytes > self._budget:
-                yield from self._leave(max(self._stages.values(), key=lambda stage: stage.bytes))
+                yield from self._leave(max(self._stages.values(), key=self._room_for_each))
         if self._bytes > self._budget:
             # The coders know too many values.
             for stage in self._stages.values():
                 yield from self._leave(stage)
             self._coding.clear()
+
+    def _room_for_each(self, stage: _Stage) -> float:
+        """The memory that it gives if rows leave, for each node whose rows have to follow them."""
+        return stage.bytes / sum(stage.index in (other, *self._plan.above(other)) for other in self._stages)
 
     @property
     def _bytes(self) -> int:

@@ -28,12 +28,16 @@ def placed(plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> P
 
 
 def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
-    """About how many rows leave the tasks: all that are carried, and those of slices on an edge between tasks."""
-    return sum(
+    """About how many rows leave the tasks, of the node of which most do.
+
+    They are all that are carried, and else those of slices on an edge between tasks.
+    """
+    rows = [
         plan.rows[node] * (1.0 if plan.carried(node) else _cut_share(plan.nodes[node].slices, span_us, tasks))
         for node, deal in enumerate(plan.deals)
         if deal is not None
-    )
+    ]
+    return max(rows, default=0.0)
 
 
 def _cut_share(slices: Slices | None, span_us: int | None, tasks: int) -> float:
@@ -101,13 +105,16 @@ class _Placing:
             for node in range(len(self._plan.nodes))
             if node not in self._rising and self._plan.gathers(node)
         }
-        movable = [node for node in gathering if self._plan.parents[node] is not None]
-        for node in sorted(movable, key=gathering.__getitem__, reverse=True):
+        for node in sorted(gathering, key=lambda node: (self._meets(node), gathering[node]), reverse=True):
             if sum(gathering.values()) <= memory:
                 return
             for other in self._below[node]:
                 gathering.pop(other, None)
                 self._rising.add(other)
+
+    def _meets(self, index: int) -> bool:
+        """Whether all that comes of a node has a key in common, by which its rows can be dealt."""
+        return any(self._has_key(index, key) for key in self._plan.nodes[index].keys)
 
     def _bytes(self, index: int) -> float:
         """What a task needs for the rows of one slice."""

@@ -58,9 +58,12 @@ BUDGET_BYTES = 512 << 20
 
 _BYTES_PER_RECORD = 64
 """A guess at what a record needs in a table, to choose the number of tasks above."""
-_ROWS_PER_BUCKET = 1 << 17
+_ROWS_PER_BUCKET = 1 << 18
 _MOST_BUCKETS = 64
-"""Buckets that so many rows travel to have tables that fit into the cache; a task has no more than that many."""
+"""Tables of so many rows hardly leave the cache; a task has no more buckets than that many.
+
+More of them, on 10 M records of 200 queries: 14 and 28 take the same time, 56 a tenth more, 112 half as much more.
+"""
 
 
 @dataclass(frozen=True, slots=True)

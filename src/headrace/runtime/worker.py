@@ -84,10 +84,11 @@ class Work:
                     found.setdefault(values["bucket"], []).append((node, kept))
             if passing:
                 yield batch.take(passing)
-        measures, reader = Measures(), Reader(self.shelf)
+        measures = Measures()
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
+                reader = Reader(self.shelf)
                 level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions)
                 for node, kept in found.pop(bucket, ()):
                     level.add(node, *reader.read(kept))
