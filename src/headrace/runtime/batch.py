@@ -262,7 +262,7 @@ class _SharedPass:
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
             ways, facts, session = self._prepared.ways, self._prepared.facts, self._prepared.session
-            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores)
+            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores, load_costs())
         if reading is not None:
             here = reading
 

@@ -15,6 +15,7 @@ from headrace.kernel.conditions import Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
+from headrace.plan.costs import Costs
 from headrace.plan.plan import Plan, Slices
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block
@@ -26,6 +27,8 @@ from headrace.sources.sample import read_sample
 from headrace.sources.skip import may_match
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
+_READING_NS = 100.0
+"""What it takes to read a record, about."""
 _BREAK = 3
 """A row group that lasts so many times longer than others has a break in it."""
 
@@ -162,10 +165,11 @@ def plan_reading(
     facts: Facts,
     session: Session,
     tasks: int,
+    costs: Costs,
 ) -> Reading | None:
     """Who reads what; None where Spark has to read, since the kernel does not know some expression or type.
 
-    `known` are the ways that have been found already.
+    `known` are the ways that have been found already, and `costs` say which edges between tasks are the best.
     """
     ways = {**known, **find_ways(source, [e for e in inputs if e not in known], facts, session)}
     if any(expression not in ways for expression in inputs):
@@ -187,7 +191,8 @@ def plan_reading(
     times = Counter(each.time for each in slices if source.name_of(each.time) is not None)
     if times:
         (time, _), *_ = times.most_common(1)
-        grids = _grids(plan, time, max(1, source.span_us(source.name_of(time) or "") or 1))
+        span_us = max(1, source.span_us(source.name_of(time) or "") or 1)
+        grids = _grids(plan, time, span_us, _travel(plan, source.records, tasks, costs))
         by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
             return Reading(names, tuple(made), tuple(by_time), time)
@@ -215,14 +220,21 @@ def _sampled(made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array
         return None
 
 
-def _grids(plan: Plan, time: Expression, span_us: int) -> list[Grid]:
-    """The edges of the slices of all nodes that gather rows, with the rows of a slice."""
-    rows: dict[Slices, float] = {}
+def _travel(plan: Plan, records: int, tasks: int, costs: Costs) -> float:
+    """What a row that travels costs, in records: tasks share the one, while one waits for another's records."""
+    made = sum(expected.seconds for expected in plan.expected) * 1e9 / max(1, records)
+    return costs.shipped / tasks / (_READING_NS + made)
+
+
+def _grids(plan: Plan, time: Expression, span_us: int, travel: float) -> list[Grid]:
+    """The edges of the slices of all nodes whose rows gather below, with what it costs to cut a slice."""
+    cuts: dict[Slices, float] = {}
     for index, node in enumerate(plan.nodes):
-        if node.slices is not None and node.slices.time == time and plan.gathers(index):
-            own = plan.rows[index] * min(1.0, node.slices.size_us / span_us)
-            rows[node.slices] = rows.get(node.slices, 0.0) + own
-    return [Grid(slices.size_us, slices.offset_us, own) for slices, own in rows.items()]
+        gathers = plan.gathers(index) and not plan.rises(index)
+        if gathers and node.slices is not None and node.slices.time == time:
+            rows = plan.rows[index] * min(1.0, node.slices.size_us / span_us)
+            cuts[node.slices] = cuts.get(node.slices, 0.0) + rows * travel
+    return [Grid(slices.size_us, slices.offset_us, cut) for slices, cut in cuts.items()]
 
 
 def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[RowGroup]:

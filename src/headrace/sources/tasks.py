@@ -10,8 +10,6 @@ import numpy as np
 
 from headrace.sources.parquet import RowGroup, Task
 
-_TRAVEL = 10
-"""What the rows of a slice cost that two tasks have parts of, in records that one task has more than another."""
 _READ_AGAIN = 0.25
 """Row groups on an edge are read by two tasks; all such may be this part of the records."""
 
@@ -24,11 +22,14 @@ _POINTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Edges of slices: offset + i * size; and the rows of one slice, which travel where it is cut."""
+    """Edges of slices: offset + i * size; and what it costs to cut a slice, whose rows then travel.
+
+    That is in records that one task has more than another.
+    """
 
     size_us: int
     offset_us: int
-    rows: float
+    cut: float
 
     def has(self, time_us: int) -> bool:
         """Whether an edge is at a time."""
@@ -101,8 +102,7 @@ def _edges(groups: Sequence[RowGroup], tasks: int, time: str, grids: Sequence[Gr
         edge = min(
             [even, *(grid.nearest(even) for grid in grids)],
             key=lambda edge: (
-                abs(clock.before(edge) - records)
-                + _TRAVEL * sum(grid.rows for grid in grids if not grid.has(edge))
+                abs(clock.before(edge) - records) + sum(grid.cut for grid in grids if not grid.has(edge))
             ),
         )
         if not found or edge > found[-1]:
