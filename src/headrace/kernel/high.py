@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
@@ -11,8 +12,12 @@ from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
+from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
+
+_TOGETHER = 1 << 18
+"""Rows that wait for others, at most."""
 
 
 class HighLevel:
@@ -69,18 +74,20 @@ def is_for(plan: Plan, node: int, last: bool) -> bool:
 
 
 class _Meeting:
-    """A node's rows of one bucket."""
+    """A node's rows of one bucket. Those of several partials go in together, so that keys are coded once."""
 
     def __init__(self, node: Node, conditions: Conditions) -> None:
         self._node = node
         self._conditions = conditions
-        self._reducer = make_reducer(node)
+        self._reducer: Reducer | None = None
         self._coding = Coding()
+        self._waiting: list[tuple[Sequence[pa.Array], Sequence[Words], int]] = []
 
     def add(self, keys: Sequence[pa.Array], slots: Sequence[Words], rows: int) -> None:
         """Take in rows."""
-        codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
-        self._reducer.add(tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows)
+        self._waiting.append((keys, slots, rows))
+        if sum(rows for _, _, rows in self._waiting) >= _TOGETHER:
+            self._join()
 
     def pour(self, parent: Node, rows: Rows) -> None:
         """See `Gathering`."""
@@ -91,4 +98,17 @@ class _Meeting:
 
     def take(self) -> Rows:
         """All rows, which leave."""
-        return self._reducer.take()
+        return self._join().take()
+
+    def _join(self) -> Reducer:
+        """Let the rows that wait go into the table."""
+        waiting, self._waiting = self._waiting, []
+        rows = sum(rows for _, _, rows in waiting)
+        if self._reducer is None:
+            self._reducer = make_reducer(self._node, expect=rows)
+        if rows:
+            keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _, _ in waiting), strict=True)]
+            slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots, _ in waiting), strict=True)]
+            codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
+            self._reducer.add(tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows)
+        return self._reducer
