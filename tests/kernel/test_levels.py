@@ -203,3 +203,21 @@ def test_one_answer_without_keys_beside_groups_that_meet_twice(records: list[Any
     found = answers_of(plan, list(low_pieces(plan, [records], None, 1 << 30)))
     assert found["q0"] == [(len(records),)]
     assert found["q2"] == [(1 if records else None,)]
+
+
+def test_rows_that_least_hangs_on_leave_first() -> None:
+    queries = [
+        f"SELECT count(*) FROM t GROUP BY window(ts, '{length}'), a, b"
+        for length in ("1 minute", "2 minutes", "6 minutes")
+    ]
+    records = [(m * MINUTE // 4, n, b, 1, True) for m in range(72) for n in range(4) for b in "pqr"]
+    plan = plan_of(queries, records, sampled=True)
+    pieces = [*low_pieces(plan, [records], [], budget=1 << 16)]
+    left = {piece.node for piece in pieces if isinstance(piece, Partial)}
+    assert left, "there was memory for all"
+    assert left.isdisjoint(plan.roots)
+    assert {name: len(rows) for name, rows in answers_of(plan, pieces).items()} == {
+        "q0": 18 * 12,
+        "q1": 9 * 12,
+        "q2": 3 * 12,
+    }

@@ -51,6 +51,28 @@ def test_what_memory_has_no_room_for_rises() -> None:
     assert carried(plan_with(FACTS, SIZES, windows(1, 2, 3, 5), cores=2, memory=1 << 20))
 
 
+def test_what_has_no_key_in_common_stays_while_others_make_room() -> None:
+    """By `src` and by `dst` all of five minutes would travel apart; those of fewer records go together."""
+    by_one = {
+        key: f"SELECT {key}, count(*) FROM t GROUP BY window(ts, '5 minutes'), {key}" for key in ("src", "dst")
+    }
+    some = {
+        f"some_{m}": f"SELECT src, count(*) FROM t WHERE port = 443 GROUP BY window(ts, '{m} minutes'), src, dst"
+        for m in range(6, 16)
+    }
+    queries = windows(1, 5) | by_one | some
+    sizes = sizes_of(10_000_000, src=400, dst=400)
+    assert not carried(plan_with(FACTS, sizes, queries, cores=2))
+    tight = plan_with(FACTS, sizes, queries, cores=2, memory=16 << 20)
+    assert tight.parents[node_of(tight, "src")] == tight.parents[node_of(tight, "dst")] == node_of(tight, "of_5")
+    assert {name for name in queries if tight.rises(node_of(tight, name))} == some.keys()
+    assert len(carried(tight)) == 1
+
+
+def node_of(plan: Plan, name: str) -> int:
+    return next(answer.node for answer in plan.answers if answer.query.name == name)
+
+
 def test_small_windows_travel_by_themselves() -> None:
     totals = {f"of_{m}": f"SELECT count(*) FROM t GROUP BY window(ts, '{m} minutes')" for m in (15, 20, 50)}
     assert not carried(plan_with(FACTS, SIZES, windows(1) | totals, cores=8))
@@ -61,3 +83,10 @@ def test_what_travels_is_estimated() -> None:
     assert travelling(plan, None, 4) == plan.rows[0]
     assert travelling(plan, HOUR_US, 4) == pytest.approx(plan.rows[0] * 3 / 60)
     assert travelling(plan, HOUR_US, 1) == 0
+
+
+def test_buckets_are_for_the_node_of_which_most_rows_travel() -> None:
+    others = {"ports": "SELECT port, count(*) FROM t GROUP BY window(ts, '7 minutes'), port"}
+    plan = plan_with(FACTS, sizes_of(src=150, dst=150, port=5000), windows(5) | others, cores=4)
+    assert len(plan.roots) == 2
+    assert travelling(plan, None, 4) == max(plan.rows[root] for root in plan.roots)

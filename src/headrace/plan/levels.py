@@ -99,13 +99,17 @@ class _Placing:
         return share <= 0.5 and not self._plan.crosses(index)
 
     def _make_room(self, memory: int) -> None:
-        """Let the nodes rise that need most memory, until the rest has enough."""
+        """Let nodes rise until the rest has room: first those whose rows a key can deal, large ones before small.
+
+        Roots that others come from stay, since all of these would have to rise with them.
+        """
         gathering = {
             node: self._bytes(node)
             for node in range(len(self._plan.nodes))
             if node not in self._rising and self._plan.gathers(node)
         }
-        for node in sorted(gathering, key=lambda node: (self._meets(node), gathering[node]), reverse=True):
+        movable = [node for node in gathering if node not in self._plan.roots or not self._plan.children(node)]
+        for node in sorted(movable, key=lambda node: (self._meets(node), gathering[node]), reverse=True):
             if sum(gathering.values()) <= memory:
                 return
             for other in self._below[node]:
