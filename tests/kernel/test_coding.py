@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from headrace.kernel.coding import (
     make_coder,
 )
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import unpack
+from headrace.kernel.rows import Rows
 from tests.algebra.test_words import KINDS, key
 
 ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
@@ -108,10 +109,38 @@ def test_packed_codes_come_back(bits: list[int], data: st.DataObject) -> None:
     ]
     packed = np.full((rows, layout.words + 1), -1, dtype=np.int64)
     layout.pack([Codes(column) for column in columns], packed, 0)
-    out = np.empty((len(bits), rows), dtype=np.int64)
-    unpack(packed, layout.fields(range(len(bits))), np.empty(0, dtype=np.int64), out)
-    assert out.tolist() == [column.tolist() for column in columns]
+    there = Rows(packed, (), layout, ())
+    assert [there.codes(key).tolist() for key in range(len(bits))] == [column.tolist() for column in columns]
     assert (packed[:, -1] == -1).all()
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([-128, 127, 0], pa.int8()),
+        pa.array([-(2**15), 2**15 - 1, 5], pa.int16()),
+        pa.array([-(2**31), 2**31 - 1, 5], pa.int32()),
+        pa.array([-(2**63), -(2**63) + 9, -(2**63) + 1], pa.int64()),
+        pa.array([2**63 - 1, 2**63 - 9, 2**63 - 2], pa.int64()),
+        pa.array([-1, 0, 20_000], pa.date32()),
+        pa.array([-1, 0, 2**33], pa.timestamp("us", "UTC")),
+        pa.array([True, False, True]),
+        pa.array([Decimal("-1.5"), Decimal("9.9"), Decimal("0.0")], pa.decimal128(9, 1)),
+        pa.array([1.5, -0.5, float("inf")]),
+        pa.array(["x", "", "y"]),
+    ],
+)
+def test_rows_give_keys_back(column: pa.Array, nulls: bool) -> None:
+    if nulls:
+        column = pa.concat_arrays([column, pa.nulls(1, column.type)])
+    coder = make_coder(column)
+    layout = Layout.of([coder.bits])
+    packed = np.zeros((len(column), layout.words), dtype=np.int64)
+    layout.pack([coder.encode(column)], packed, 0)
+    (found,), _ = Rows(packed, (coder,), layout, ()).columns([0], [])
+    assert found.type == column.type
+    assert found.to_pylist() == column.to_pylist()
 
 
 def test_a_layout_takes_no_more_words_than_it_must() -> None:

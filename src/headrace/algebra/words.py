@@ -39,10 +39,17 @@ def fits_word(kind: pa.DataType) -> bool:
 
 def to_integers(array: pa.Array) -> tuple[npt.NDArray[np.signedinteger[Any]], Valid | None]:
     """As `to_words`, but integers that lie narrower in memory stay so."""
-    kind = pa.int32() if pa.types.is_date32(array.type) else array.type
-    if array.null_count or not pa.types.is_signed_integer(kind):
+    held = integers_of(array.type)
+    if array.null_count or held is None:
         return to_words(array)
-    return _view(array, np.dtype(kind.to_pandas_dtype())), None
+    return _view(array, held), None
+
+
+def integers_of(kind: pa.DataType) -> np.dtype[Any] | None:
+    """The signed integers that values of a type are in memory; None where they are something else."""
+    if pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        return np.dtype(f"i{kind.bit_width // 8}")
+    return None
 
 
 def truth(condition: pa.Array) -> Valid:

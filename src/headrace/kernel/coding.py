@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
 from headrace.algebra.ranks import has_order
-from headrace.algebra.words import fits_word, from_words, to_integers, to_words
+from headrace.algebra.words import fits_word, from_words, integers_of, to_integers, to_words
 from headrace.kernel.table import Table
 
 WORD_BITS = 64
@@ -49,6 +49,14 @@ class Codes:
         return self.values.astype(np.int64) - self.base
 
 
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """What to add to a code that is not null's (modulo 2**64), and the integers that hold the sum."""
+
+    base: int
+    dtype: np.dtype[Any]
+
+
 class Coder(Protocol):
     """Columns of one type to codes and back."""
 
@@ -57,6 +65,10 @@ class Coder(Protocol):
     @property
     def bits(self) -> int:
         """How many bits the codes take."""
+
+    @property
+    def distance(self) -> Distance | None:
+        """Where a value is but a code and some number; None where it takes more to `decode`."""
 
     def encode(self, array: pa.Array) -> Codes:
         """The codes of a column: 0 for null; raises `Outgrown`."""
@@ -86,6 +98,8 @@ class RangeCoder:
         self.bytes = 0
         self._least, self._most = least, most
         self.bits = _bits_for(most - least + 1)
+        held = integers_of(kind)
+        self.distance = Distance(wrapped(least - 1), held) if held is not None else None
 
     def encode(self, array: pa.Array) -> Codes:
         """See `Coder`."""
@@ -121,6 +135,8 @@ class RangeCoder:
 
 class HashCoder:
     """Fixed-width values of any range, numbered in the order in which they come."""
+
+    distance = None
 
     def __init__(self, kind: pa.DataType, bits: int) -> None:
         self.kind = kind
@@ -173,6 +189,8 @@ class HashCoder:
 
 class ValueCoder:
     """Values that are no words (text, bytes, long decimals), numbered in the order in which they come."""
+
+    distance = None
 
     def __init__(self, kind: pa.DataType, bits: int) -> None:
         self.kind = kind

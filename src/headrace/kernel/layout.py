@@ -61,8 +61,11 @@ class Layout:
         fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
         return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
 
-    def fields(self, columns: Sequence[int]) -> Words:
-        """For `matrix.unpack`: where the codes of some columns are."""
+    def fields(self, columns: Sequence[int], bases: Sequence[int]) -> Words:
+        """For `matrix.unpack`: where the codes of some columns are, and what is to be added to them."""
         places = [self.places[column] for column in columns]
-        fields = [(place.word, place.shift, wrapped((1 << place.bits) - 1), 0) for place in places]
+        fields = [
+            (place.word, place.shift, wrapped((1 << place.bits) - 1), base)
+            for place, base in zip(places, bases, strict=True)
+        ]
         return np.array(fields, dtype=np.int64).reshape(len(columns), 4)

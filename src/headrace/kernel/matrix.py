@@ -10,8 +10,6 @@ import numba.extending
 import numpy as np
 import numpy.typing as npt
 
-from headrace.algebra.ops import Words
-
 _BLOCK = 1 << 8
 """Rows whose cache lines are still there when the next column is copied."""
 
@@ -30,7 +28,7 @@ def or_taken(rows, word, shift, values, base, chosen):  # type: ignore[no-untype
         rows[i, word] |= (np.int64(values[chosen[i]]) - base) << shift
 
 
-def addresses(columns: Sequence[Words]) -> npt.NDArray[np.uint64]:
+def addresses(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
     """Where columns lie in memory, each contiguous: a compiled function can take any number of them."""
     return np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
 
@@ -86,19 +84,38 @@ def move(rows, chosen, fields, words, columns, batch):  # type: ignore[no-untype
 
 
 @numba.njit(nogil=True, cache=True)
-def unpack(rows, fields, columns, out):  # type: ignore[no-untyped-def]
-    """Codes and slots of rows as columns, each contiguous.
+def unpack(rows, fields, columns, places, widths, nulls):  # type: ignore[no-untyped-def]
+    """Codes and slots of rows as columns, each contiguous, at places in memory.
 
-    Each of `fields` is (word, shift, mask, what to add to the code); `columns` are the slots that follow.
+    Each of `fields` is (word, shift, mask, what to add to the code), its values take `widths` bytes each, and
+    `nulls` counts the codes that are 0; `columns` are the slots that follow.
     """
-    for low in range(0, len(rows), _BLOCK):
-        high = min(low + _BLOCK, len(rows))
+    size = len(rows)
+    for low in range(0, size, _BLOCK):
+        high = min(low + _BLOCK, size)
         for f in range(len(fields)):
-            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
-            base = fields[f, 3]
-            for i in range(low, high):
-                out[f, i] = np.int64((np.uint64(rows[i, word]) >> shift) & mask) + base
+            word, shift, mask, base = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2]), fields[f, 3]
+            place = _pointer(places[f])
+            if widths[f] == 8:
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int64))
+            elif widths[f] == 4:
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int32))
+            elif widths[f] == 2:
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int16))
+            else:
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int8))
         for c in range(len(columns)):
             column = columns[c]
+            values = _array(_pointer(places[len(fields) + c]), size, dtype=np.int64)
             for i in range(low, high):
-                out[len(fields) + c, i] = rows[i, column]
+                values[i] = rows[i, column]
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _unpack(rows, low, high, word, shift, mask, base, values):  # type: ignore[no-untyped-def]
+    nulls = 0
+    for i in range(low, high):
+        code = (np.uint64(rows[i, word]) >> shift) & mask
+        values[i] = np.int64(code) + base
+        nulls += code == 0
+    return nulls

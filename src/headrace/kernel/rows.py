@@ -12,9 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
-from headrace.kernel.coding import Coder
+from headrace.kernel.coding import Coder, Distance
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import unpack
+from headrace.kernel.matrix import addresses, unpack
+
+_CODES = Distance(0, np.dtype(np.int64))
+"""The codes themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Rows:
 
     def codes(self, key: int) -> Words:
         """The codes of one key column."""
-        (codes,) = self._unpack([key], [])
+        (codes,), _, _ = self._unpack([key], [_CODES], [])
         return codes
 
     def mapped(self, key: int, function: Callable[[pa.Array], npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -45,10 +48,20 @@ class Rows:
     def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[pa.Array], list[list[Words]]]:
         """Some keys, decoded, and the slots of some states, in one pass over the rows."""
         places = [self._slots(state) for state in states]
-        out = self._unpack(keys, [place for slots in places for place in slots])
-        decoded = [self.coders[key].decode(out[index]) for index, key in enumerate(keys)]
-        ends = len(keys) + np.cumsum([0, *map(len, places)])
-        return decoded, [out[low:high] for low, high in itertools.pairwise(ends)]
+        distances = [self.coders[key].distance for key in keys]
+        values, slots, nulls = self._unpack(
+            keys, [distance or _CODES for distance in distances], [place for own in places for place in own]
+        )
+        decoded = []
+        for key, column, distance, null in zip(keys, values, distances, nulls, strict=True):
+            if distance is None:
+                decoded.append(self.coders[key].decode(column))
+            elif null:
+                decoded.append(self.coders[key].decode(self.codes(key)))
+            else:
+                decoded.append(pa.array(column).view(self.coders[key].kind))
+        ends = np.cumsum([0, *map(len, places)])
+        return decoded, [slots[low:high] for low, high in itertools.pairwise(ends)]
 
     def slice(self, low: int, high: int) -> Rows:
         """The rows from one number to another."""
@@ -70,7 +83,19 @@ class Rows:
         first = self.layout.words + sum(map(slot_count, self.ops[:state]))
         return range(first, first + slot_count(self.ops[state]))
 
-    def _unpack(self, keys: Sequence[int], columns: Sequence[int]) -> list[Words]:
-        out = np.empty((len(keys) + len(columns), len(self)), dtype=np.int64)
-        unpack(self.matrix, self.layout.fields(keys), np.array(columns, dtype=np.int64), out)
-        return list(out)
+    def _unpack(
+        self, keys: Sequence[int], distances: Sequence[Distance], columns: Sequence[int]
+    ) -> tuple[list[npt.NDArray[Any]], list[Words], list[int]]:
+        """Codes with what is to be added to them, slots, and how many codes of each key are null's."""
+        values = [np.empty(len(self), distance.dtype) for distance in distances]
+        slots = [np.empty(len(self), np.int64) for _ in columns]
+        nulls = np.zeros(len(keys), dtype=np.int64)
+        unpack(
+            self.matrix,
+            self.layout.fields(keys, [distance.base for distance in distances]),
+            np.array(columns, dtype=np.int64),
+            addresses([*values, *slots]),
+            np.array([distance.dtype.itemsize for distance in distances], dtype=np.int64),
+            nulls,
+        )
+        return values, slots, nulls.tolist()
