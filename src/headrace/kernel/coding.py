@@ -98,8 +98,9 @@ class RangeCoder:
         self.bytes = 0
         self._least, self._most = least, most
         self.bits = _bits_for(most - least + 1)
+        self._base = wrapped(least - 1)
         held = integers_of(kind)
-        self.distance = Distance(wrapped(least - 1), held) if held is not None else None
+        self.distance = Distance(self._base, held) if held is not None else None
 
     def encode(self, array: pa.Array) -> Codes:
         """See `Coder`."""
@@ -107,8 +108,7 @@ class RangeCoder:
         low, high = _extent(words if valid is None else words[valid], self._least)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
-        base = wrapped(self._least - 1)
-        return Codes(words, base) if valid is None else Codes(np.where(valid, words, base), base)
+        return Codes(words if valid is None else np.where(valid, words, self._base), self._base)
 
     def decode(self, codes: Words) -> pa.Array:
         """See `Coder`."""
@@ -130,7 +130,7 @@ class RangeCoder:
         return other is self
 
     def _words(self, codes: Words) -> Words:
-        return codes + wrapped(self._least - 1)
+        return codes + self._base
 
 
 class HashCoder:

@@ -81,12 +81,14 @@ class _Meeting:
         self._conditions = conditions
         self._reducer: Reducer | None = None
         self._coding = Coding()
-        self._waiting: list[tuple[Sequence[pa.Array], Sequence[Words], int]] = []
+        self._waiting: list[tuple[Sequence[pa.Array], Sequence[Words]]] = []
+        self._rows = 0
 
     def add(self, keys: Sequence[pa.Array], slots: Sequence[Words], rows: int) -> None:
         """Take in rows."""
-        self._waiting.append((keys, slots, rows))
-        if sum(rows for _, _, rows in self._waiting) >= _TOGETHER:
+        self._waiting.append((keys, slots))
+        self._rows += rows
+        if self._rows >= _TOGETHER:
             self._join()
 
     def pour(self, parent: Node, rows: Rows) -> None:
@@ -102,13 +104,13 @@ class _Meeting:
 
     def _join(self) -> Reducer:
         """Let the rows that wait go into the table."""
-        waiting, self._waiting = self._waiting, []
-        rows = sum(rows for _, _, rows in waiting)
+        waiting, rows = self._waiting, self._rows
+        self._waiting, self._rows = [], 0
         if self._reducer is None:
             self._reducer = make_reducer(self._node, expect=rows)
         if rows:
-            keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _, _ in waiting), strict=True)]
-            slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots, _ in waiting), strict=True)]
+            keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _ in waiting), strict=True)]
+            slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots in waiting), strict=True)]
             codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
             self._reducer.add(tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows)
         return self._reducer

@@ -61,6 +61,11 @@ class LowLevel:
             for index, node in enumerate(plan.nodes)
             if plan.gathers(index) and not plan.rises(index)
         }
+        self._following = {
+            index: [self._stages[other] for other in plan.below(index) if other in self._stages]
+            for index in self._stages
+        }
+        """The stages whose rows come from a stage's, itself among them."""
         self._cascade = Cascade(
             plan,
             buckets,
@@ -89,7 +94,7 @@ class LowLevel:
 
     def _room_for_each(self, stage: _Stage) -> float:
         """The memory that it gives if rows leave, for each node whose rows have to follow them."""
-        return stage.bytes / sum(stage.index in (other, *self._plan.above(other)) for other in self._stages)
+        return stage.bytes / len(self._following[stage.index])
 
     @property
     def _bytes(self) -> int:
@@ -102,9 +107,8 @@ class LowLevel:
             return
         slices = stage.node.slices
         times = slices.start_of(np.unique(slice_numbers(rows))) if slices is not None else None
-        for index, other in self._stages.items():
-            if index == stage.index or stage.index in self._plan.above(index):
-                other.has_left(times)
+        for other in self._following[stage.index]:
+            other.has_left(times)
         yield from self._send(stage, rows)
 
     def close(self, until_us: int) -> Iterator[Piece]:

@@ -69,15 +69,10 @@ class _Group:
 class _Placing:
     def __init__(self, plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> None:
         self._plan, self._span_us, self._tasks, self._costs = plan, max(1, span_us), tasks, costs
-        self._below = [
-            [other for other in range(len(plan.nodes)) if node in (other, *plan.above(other))]
-            for node in range(len(plan.nodes))
-        ]
-        """Each node with all that comes from it."""
         self._rising: set[int] = set()
         for node in range(len(plan.nodes)):
             if not self._stays(node):
-                self._rising.update(self._below[node])
+                self._rising.update(self._plan.below(node))
         self._make_room(memory)
 
     def run(self) -> Plan:
@@ -112,7 +107,7 @@ class _Placing:
         for node in sorted(movable, key=lambda node: (self._meets(node), gathering[node]), reverse=True):
             if sum(gathering.values()) <= memory:
                 return
-            for other in self._below[node]:
+            for other in self._plan.below(node):
                 gathering.pop(other, None)
                 self._rising.add(other)
 
@@ -137,7 +132,7 @@ class _Placing:
         slices = self._plan.nodes[self._plan.root_of(carried)].slices
         if carried in self._rising or self._plan.nodes[carried].slices != slices:
             return
-        hanging = [node for node in waiting if node in self._below[carried]]
+        hanging = [node for node in waiting if node in self._plan.below(carried)]
         for key in self._plan.nodes[carried].keys if len(hanging) > 1 else ():
             members = tuple(node for node in hanging if self._has_key(node, key))
             saved = sum(map(self._shipping, members))
@@ -147,7 +142,7 @@ class _Placing:
                 yield _Group(carried, key, members, saved - spent)
 
     def _has_key(self, index: int, key: Expression) -> bool:
-        return all(self._plan.whole(node, Deal(key=key)) for node in self._below[index])
+        return all(self._plan.whole(node, Deal(key=key)) for node in self._plan.below(index))
 
     def _shipping(self, index: int) -> float:
         """What a node costs whose own rows travel."""
@@ -162,7 +157,7 @@ class _Placing:
     def _between(self, carried: int, members: Sequence[int]) -> list[int]:
         """The nodes on the way from a node to others, without these, parents first."""
         way = {node for member in members for node in self._plan.above(member)}
-        return sorted(node for node in way if node != carried and node in self._below[carried])
+        return sorted(node for node in way if node != carried and node in self._plan.below(carried))
 
     def _rebuilt(self, groups: Sequence[_Group]) -> Plan:
         plan = self._plan

@@ -193,6 +193,10 @@ class Plan:
         """The nodes on the way from a node to its root, the nearest first."""
         return self._above[node]
 
+    def below(self, node: int) -> tuple[int, ...]:
+        """A node and all that come from it, parents first."""
+        return self._below[node]
+
     @cached_property
     def _children(self) -> tuple[tuple[int, ...], ...]:
         return _listed(self.parents, len(self.nodes))
@@ -200,6 +204,14 @@ class Plan:
     @cached_property
     def _answers(self) -> tuple[tuple[int, ...], ...]:
         return _listed([answer.node for answer in self.answers], len(self.nodes))
+
+    @cached_property
+    def _below(self) -> tuple[tuple[int, ...], ...]:
+        below: list[list[int]] = [[] for _ in self.nodes]
+        for node in range(len(self.nodes)):
+            for other in (node, *self.above(node)):
+                below[other].append(node)
+        return tuple(map(tuple, below))
 
     @cached_property
     def _above(self) -> tuple[tuple[int, ...], ...]:

@@ -23,7 +23,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.build import Facts, make_plan, needed_expressions
-from headrace.plan.costs import load_costs
+from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
 from headrace.plan.plan import Answer, Plan
@@ -77,6 +77,7 @@ class Prepared:
     session: Session
     ways: Ways
     conditions: Conditions
+    costs: Costs
 
 
 def prepare(
@@ -115,8 +116,9 @@ def prepare(
     wheres = dict.fromkeys(g.query.where for g in inner if g.query.where in facts)
     conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
     cores, memory = spark.sparkContext.defaultParallelism, table_bytes(budget)
-    plan = make_plan(inner, facts, sizes, cores, load_costs(), search, memory, filters)
-    return Prepared(plan, facts, frame, source, session, ways, conditions)
+    costs = load_costs()
+    plan = make_plan(inner, facts, sizes, cores, costs, search, memory, filters)
+    return Prepared(plan, facts, frame, source, session, ways, conditions, costs)
 
 
 def run_batch(
@@ -262,7 +264,8 @@ class _SharedPass:
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
             ways, facts, session = self._prepared.ways, self._prepared.facts, self._prepared.session
-            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores, load_costs())
+            costs = self._prepared.costs
+            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores, costs)
         if reading is not None:
             here = reading
 
