@@ -188,6 +188,36 @@ def test_values_are_frozen_and_hashable() -> None:
 
 
 @pytest.mark.parametrize(
+    ("clauses", "where", "having"),
+    [
+        ("GROUP BY a HAVING a = 1", "a = 1", None),
+        (
+            "WHERE b OR c GROUP BY a HAVING n > 5 AND (a = 1 AND k < 3)",
+            "(b OR c) AND (a = 1) AND ((a) < 3)",
+            "n > 5",
+        ),
+        ("WHERE b GROUP BY a % 3 HAVING A%3 = 1 AND count(*) > 1", "(b) AND (A%3 = 1)", "count(*) > 1"),
+        ("GROUP BY a HAVING a = 1 OR n > 5", None, "a = 1 OR n > 5"),
+        ("GROUP BY a, b HAVING max(b) > 1 AND a + 1 IN (1, 2)", "a + 1 IN (1, 2)", "max(b) > 1"),
+        (
+            "GROUP BY a, window(ts, '1 hour') HAVING window.start > '2024-01-01'",
+            None,
+            "window.start > '2024-01-01'",
+        ),
+    ],
+)
+def test_conditions_on_keys_in_having_choose_records(clauses: str, where: str | None, having: str | None) -> None:
+    query = parse(f"SELECT a AS k, count(*) AS n FROM t {clauses}")
+    assert query.where == (where and Expression.parse(where))
+    assert query.having == (having and Expression.parse(having))
+
+
+def test_in_having_a_key_goes_before_an_alias_of_its_name() -> None:
+    query = parse("SELECT count(*) AS size FROM t GROUP BY size HAVING size > 1", COLUMNS)
+    assert (query.where, query.having) == (Expression.parse("size > 1"), None)
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("SELECT a, count(*) FROM t JOIN u ON t.x = u.x GROUP BY a", "join"),
@@ -215,6 +245,9 @@ def test_values_are_frozen_and_hashable() -> None:
         ("SELECT count(*) FROM t |> WHERE a > 1", "pipe"),
         ("SELECT count(*) FROM t WHERE window(ts, '1 hour').start > '2020-01-01'", "window() other than"),
         ("SELECT hour(window(ts, '1 hour').start), count(*) FROM t GROUP BY 1", "window() other than"),
+        ("SELECT sum(a) FROM t LIMIT 0", "a LIMIT other than a number above 0"),
+        ("SELECT sum(a) FROM t LIMIT 2 - 2", "a LIMIT other than a number above 0"),
+        ("SELECT a, count(*) FROM t GROUP BY a HAVING (1 = 0) AND a > 1", "a constant in HAVING"),
     ],
 )
 def test_obstacles(text: str, reason: str) -> None:

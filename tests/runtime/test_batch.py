@@ -100,6 +100,27 @@ def test_overflow_names_the_query(spark: SparkSession, small: Stream) -> None:
         run_batch(Workload({"sums": "SELECT sum(x) FROM t"}, doubled), doubled, spark)
 
 
+@pytest.mark.parametrize(
+    "clauses",
+    ["LIMIT 0", "LIMIT 1 - 1", "HAVING 1 = 0", "HAVING name <> 'a'", "HAVING count(*) > 0 AND upper(name) = 'B'"],
+)
+def test_sums_that_spark_does_not_compute_do_not_overflow(
+    spark: SparkSession, tmp_path: Path, clauses: str
+) -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([datetime(2024, 3, 4, 9, tzinfo=UTC)] * 4),
+            "name": ["a", "a", "b", None],
+            "x": [2**63 - 1, 1, 2, 3],
+        }
+    )
+    pq.write_table(table, tmp_path / "part-0.parquet")
+    stream = Stream.parquet(str(tmp_path), name="t", time="ts")
+    workload = Workload({"q": f"SELECT name, sum(x) AS s FROM t GROUP BY name {clauses}"}, stream)
+    results = run_batch(workload, stream, spark)
+    compare(collect(spark.sql(workload["q"].text)), collect(results["q"]))
+
+
 @pytest.fixture
 def trades(tmp_path: Path) -> Stream:
     """Some of them without a volume, so that a price per unit is a division by zero."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 from headrace.query.aggregate import find_aggregates, parse_aggregate, peel
 from headrace.query.dialect import span_of
 from headrace.query.functions import NOT_REPEATABLE, spark_functions
+from headrace.query.having import conjuncts, is_constant
 from headrace.query.query import Obstacle
 from headrace.query.source import Source
 from headrace.query.window import is_call
@@ -80,6 +81,13 @@ def _own(select: exp.Expr) -> Found:
     for item in select.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             yield "SELECT *", item
+    having = select.args.get("having")
+    for condition in conjuncts(having.this) if having else ():
+        if is_constant(condition):
+            yield "a constant in HAVING, by which Spark may compute nothing", condition
+    limit = select.args.get("limit")
+    if limit and not (limit.expression.is_int and int(limit.expression.name) > 0):
+        yield "a LIMIT other than a number above 0, by which Spark may compute nothing", limit
     if not group and not any(_select_aggregates(select)):
         yield "no aggregate and no GROUP BY", select
 

@@ -18,6 +18,7 @@ from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
 from headrace.query.check import check_clauses, check_names, name_parts, syntax_problem
 from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
 from headrace.query.expression import Expression
+from headrace.query.having import early_conditions
 from headrace.query.obstacles import find_obstacles
 from headrace.query.query import Obstacle, Ordering, Output, Query
 from headrace.query.source import Source
@@ -112,16 +113,21 @@ class _Parse:
             *select.expressions,
             *(select.args[key] for key in ("having", "order") if select.args.get(key)),
         ]
+        outputs = tuple(self._output(item) for item in select.expressions)
+        keys = self._keys(grouping)
+        where, having = self._optional(select, "where"), self._optional(select, "having")
+        if having is not None:
+            where, having = early_conditions(where, having, keys, outputs)
         return Query(
             self.name,
             self.source,
             self.stream,
-            outputs=tuple(self._output(item) for item in select.expressions),
-            where=self._optional(select, "where"),
+            outputs=outputs,
+            where=where,
             window=window,
-            keys=self._keys(grouping),
+            keys=keys,
             aggregates=tuple(dict.fromkeys(self._aggregates(clauses))),
-            having=self._optional(select, "having"),
+            having=having,
             order=tuple(self._ordering(item) for item in order.expressions) if order else (),
             limit=self._optional(select, "limit", "expression"),
             offset=self._optional(select, "offset", "expression"),

@@ -15,6 +15,7 @@ from sqlglot import exp
 from headrace.query import Expression, Query, Source
 from headrace.query.aggregate import find_aggregates, parse_aggregate
 from headrace.query.dialect import span_of
+from headrace.query.having import aliases
 from headrace.query.query import quote_name
 from headrace.query.rewrite import rewrite
 from headrace.query.window import is_window_call
@@ -47,17 +48,11 @@ def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
     """SQL over `{groups}` that gives the query's answer; `names` are those of its columns."""
     parts = dict(_replacements(query, groups))
     outputs = [rewrite(output.expression, parts) for output in query.outputs]
-    # In HAVING a key goes before an alias of the same name.
-    keys = {name.lower() for name in groups.keys}
-    aliases = {
-        Expression.parse(output.alias): f"({sql})"
-        for output, sql in zip(query.outputs, outputs, strict=True)
-        if output.alias and output.alias.strip("`").lower() not in keys
-    }
+    named = aliases(list(zip(query.outputs, outputs, strict=True)), groups.keys)
     clauses = [
         "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in zip(outputs, names, strict=True)),
         "FROM {groups}",
-        "WHERE " + rewrite(query.having, aliases | parts) if query.having else "",
+        "WHERE " + rewrite(query.having, named | parts) if query.having else "",
         "ORDER BY " + ", ".join(f"{rewrite(item.expression, parts)} {item.suffix}" for item in query.order)
         if query.order
         else "",
