@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from headrace import Workload
 from headrace.algebra.states import Fact
+from headrace.kernel.answer import window_edges
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
@@ -132,8 +134,11 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
     found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for piece in pieces:
         assert isinstance(piece, Ready)
-        name = plan.answers[piece.answer].query.name
-        found[name] += zip(*(column.to_pylist() for column in piece.columns), strict=True)
+        query = plan.answers[piece.answer].query
+        columns = list(piece.columns)
+        if query.window is not None:
+            columns[:1] = map(pa.array, window_edges(query.window, np.asarray(columns[0])))
+        found[query.name] += zip(*(column.to_pylist() for column in columns), strict=True)
     return found
 
 

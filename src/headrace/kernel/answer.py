@@ -27,7 +27,7 @@ class AnswerError(ArithmeticError):
 
 
 def finish(node: Node, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Array], int]]:
-    """The columns of an answer (window start and end, the query's keys, its aggregates), some rows at a time.
+    """The columns of an answer (the window's number, the query's keys, its aggregates), some rows at a time.
 
     The node's rows have been merged to those of the query's window.
     """
@@ -50,9 +50,6 @@ def finish(node: Node, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Arr
     for low in range(0, len(rows), _ROWS_AT_A_TIME):
         part = rows.slice(low, low + _ROWS_AT_A_TIME)
         columns, slots = part.columns(keys, states)
-        if window is not None:
-            starts = _slides(window).start_of(np.asarray(columns[0]))
-            columns[:1] = [pa.array(starts), pa.array(starts + window.range_us)]
         for number, recipe in enumerate(answer.recipes):
             own, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
             if isinstance(recipe, BagRecipe):
@@ -111,6 +108,12 @@ def merge_slices(window: Window | None, slices: Slices | None, rows: Rows) -> Ro
         own = Column(coder, coder.encode(pa.array(latest - back)).plain())
         merged.pour(rows, [own, *range(1, len(rows.coders))], range(len(rows.ops)), inside)
     return merged.rows
+
+
+def window_edges(window: Window, numbers: Words) -> tuple[Words, Words]:
+    """Where windows begin and end, by their numbers."""
+    starts = _slides(window).start_of(numbers)
+    return starts, starts + window.range_us
 
 
 def _slides(window: Window) -> Slices:

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.rows import Rows
-from headrace.kernel.shelf import narrowed, widened
 from headrace.plan.plan import Plan, Slices
 
 PARTIAL_ROWS = 1 << 18
@@ -50,7 +49,7 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
 def pack(rows: Rows) -> Iterator[tuple[int, tuple[pa.Array, ...]]]:
     """Rows as the columns of partials, with the number of rows in each."""
     keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
-    columns = [*keys, *(narrowed(pa.array(slot)) for slots in states for slot in slots)]
+    columns = [*keys, *(pa.array(slot) for slots in states for slot in slots)]
     for low in range(0, len(rows), PARTIAL_ROWS):
         size = min(PARTIAL_ROWS, len(rows) - low)
         yield size, tuple(column.slice(low, size) for column in columns)
@@ -58,7 +57,7 @@ def pack(rows: Rows) -> Iterator[tuple[int, tuple[pa.Array, ...]]]:
 
 def unpack_slots(columns: Sequence[pa.Array]) -> list[Words]:
     """The slots of states from columns of a partial."""
-    return [np.asarray(widened(column)).astype(np.int64, copy=False) for column in columns]
+    return [np.asarray(column) for column in columns]
 
 
 def slice_numbers(rows: Rows) -> Words:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as fs
+
+from headrace.kernel.narrow import narrowed, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class Reader:
         """The columns, as they were put in, and the number of rows."""
         with pa.ipc.open_stream(self._bytes(kept)) as reader:
             (batch,) = reader
-        return batch.columns[:-1], batch.num_rows
+        columns = zip(batch.schema, batch.columns, strict=True)
+        return [widened(field, column) for field, column in columns][:-1], batch.num_rows
 
     def _bytes(self, kept: Kept) -> pa.Buffer:
         if kept.place is None or self._folder is None:
@@ -99,35 +100,7 @@ class Reader:
 
 def _write(columns: Sequence[pa.Array], rows: int, sink: pa.NativeFile) -> None:
     """Columns, and one of nothing: a batch without columns would forget its number of rows."""
-    names = [f"c{index}" for index in range(len(columns))]
-    batch = pa.record_batch([*columns, pa.nulls(rows)], [*names, "rows"])
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-
-
-def narrowed(column: pa.Array) -> pa.Array:
-    """A column in fewer bytes: most counts and sums are small, and rows of a slice have one window.
-
-    One value for all rows becomes a dictionary of one; integers become the narrowest that hold them.
-    """
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) or column.null_count == len(column):
-        return column
-    extent = pc.min_max(column)
-    if extent["min"] == extent["max"] and column.null_count == 0:
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(column), dtype=np.int8)), column.slice(0, 1))
-    if pa.types.is_integer(kind):
-        low, high = extent["min"].as_py(), extent["max"].as_py()
-        for narrow in (pa.int8(), pa.int16(), pa.int32()):
-            if (
-                narrow.bit_width < kind.bit_width
-                and -(1 << narrow.bit_width - 1) <= low
-                and high < 1 << narrow.bit_width - 1
-            ):
-                return column.cast(narrow, safe=False)
-    return column
-
-
-def widened(column: pa.Array) -> pa.Array:
-    """A column without the dictionary that `narrowed` may have given it; integers may still be narrow."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    kept = [narrowed(f"c{index}", column) for index, column in enumerate(columns)]
+    schema = pa.schema([*(field for field, _ in kept), pa.field("rows", pa.null())])
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([*(column for _, column in kept), pa.nulls(rows)], schema=schema))

@@ -314,7 +314,7 @@ class _SharedPass:
         return finished
 
     def _group_frame(self, number: int) -> DataFrame:
-        schema = self._work.schemas[number]
+        schema, window = self._work.schemas[number], self._prepared.plan.answers[number].query.window
         kinds = _spark_schema(schema)
         if self._kept is not None:
 
@@ -322,7 +322,7 @@ class _SharedPass:
                 reader = Reader(None)
                 for batch in batches:
                     for blob in batch["blob"]:
-                        yield typed(*reader.read(Kept(blob.as_buffer())), schema)
+                        yield typed(*reader.read(Kept(blob.as_buffer())), schema, window)
 
             return self._kept.where(f"answer = {number}").select("blob").mapInArrow(unpack, kinds)
         scratch, places = self._scratch, self._places.get(number, [])
@@ -333,7 +333,7 @@ class _SharedPass:
             reader = Reader(scratch)
             for task in [number.as_py() for batch in batches for number in batch.column(0)]:
                 for kept in places[task::tasks]:
-                    yield typed(*reader.read(kept), schema)
+                    yield typed(*reader.read(kept), schema, window)
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
 

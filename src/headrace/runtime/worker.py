@@ -10,16 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from headrace.kernel.answer import window_edges
 from headrace.kernel.cascade import Measures
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece, Ready
-from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf, narrowed, widened
+from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf
 from headrace.plan.plan import Plan
-from headrace.query import Expression
+from headrace.query import Expression, Window
 from headrace.runtime.profile import pack_measures
 
 PIECES = (
@@ -104,7 +106,7 @@ class Work:
                 kept, task = partials.keep(piece.columns, piece.rows), piece.bucket % self.tasks
                 yield from lines.add(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, kept=kept)
             else:
-                kept = answers.keep([*map(narrowed, piece.columns)], piece.rows)
+                kept = answers.keep(piece.columns, piece.rows)
                 yield from lines.add(task=0, answer=piece.answer, rows=piece.rows, kept=kept)
         answers.close()
         partials.close()
@@ -120,21 +122,19 @@ def partials_folder(scratch: str | None) -> str | None:
     return f"{scratch}/partials" if scratch is not None else None
 
 
-def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of an answer as its schema has them: a window's start and end are one struct."""
-    rest = [widened(column) for column in columns]
+def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema, window: Window | None) -> pa.RecordBatch:
+    """The columns of an answer as its schema has them: a window's number becomes the struct of its edges."""
     if not len(schema):
         return pa.record_batch([pa.nulls(rows)], ["none"]).select([])
-    arrays = []
-    for field in schema:
-        if pa.types.is_struct(field.type):
-            words = [column.cast(pa.int64()) for column in rest[:2]]
-            edges = [column.view(inner.type) for column, inner in zip(words, field.type, strict=True)]
-            arrays.append(pa.StructArray.from_arrays(edges, fields=list(field.type)))
-            rest = rest[2:]
+    arrays: list[pa.Array] = []
+    for field, column in zip(schema, columns, strict=True):
+        if window is not None and not arrays:
+            times = map(pa.array, window_edges(window, np.asarray(column)))
+            struct = [time.view(inner.type) for time, inner in zip(times, field.type, strict=True)]
+            arrays.append(pa.StructArray.from_arrays(struct, fields=list(field.type)))
         else:
             # Times come in the session's zone, which is not part of a value.
-            arrays.append(rest.pop(0).cast(field.type))
+            arrays.append(column.cast(field.type))
     return pa.record_batch(arrays, schema=schema)
 
 
