@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.plan.space import Tree
@@ -47,6 +47,12 @@ class SeedSpace:
 
     def makes(self, parent: Spot, child: Spot) -> bool:
         return parent != child and _in_range(child.range, parent.range) and _among(child.keys, parent.keys)
+
+    def below(self, parent: Spot, nodes: Iterable[Spot]) -> list[Spot]:
+        return [node for node in nodes if self.makes(parent, node)]
+
+    def above(self, child: Spot, nodes: Iterable[Spot]) -> list[Spot]:
+        return [node for node in nodes if self.makes(node, child)]
 
     def union(self, one: Spot, other: Spot) -> Spot | None:
         range, keys = None, None

@@ -45,12 +45,15 @@ class Costs:
     def from_records(self, records: float, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
         """A node from records; its rows are spread over so many tables, one after the other."""
         each = self.record + self.record_key * keys + self.record_slot * slots + self.miss * depth(rows / tables)
-        return records * each + self._groups(rows, slots)
+        return records * each + self.groups(rows, slots)
 
     def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
         """A node from another's rows."""
-        each = self.row + self.row_key * keys + self.row_slot * slots + self.miss * depth(rows / tables)
-        return parent_rows * each + self._groups(rows, slots)
+        return parent_rows * self.each_row(rows, slots, keys, tables) + self.groups(rows, slots)
+
+    def each_row(self, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
+        """A row of a parent, into a node of so many rows."""
+        return self.row + self.row_key * keys + self.row_slot * slots + self.miss * depth(rows / tables)
 
     def conditions(self, rows: float, conditions: int) -> float:
         """So many conditions of records, or of rows."""
@@ -60,7 +63,8 @@ class Costs:
         """Slots that a node has only for its children's sake."""
         return rows * slots * (self.row_slot + self.group_slot)
 
-    def _groups(self, rows: float, slots: int) -> float:
+    def groups(self, rows: float, slots: int) -> float:
+        """So many new groups."""
         return rows * (self.group + self.group_slot * slots)
 
 

@@ -23,7 +23,8 @@ class Lattice:
         self, wanted: Mapping[Shape, Iterable[State]], shapes: Shapes, sizes: Sizes, costs: Costs
     ) -> None:
         self._shapes, self._sizes, self._costs = shapes, sizes, costs
-        self.makes, self.variants = shapes.makes, shapes.variants
+        self.makes, self.below, self.above = shapes.makes, shapes.below, shapes.above
+        self.variants = shapes.variants
         numbers: dict[State, int] = {}
         self._wanted = {
             shape: sum(1 << numbers.setdefault(state, len(numbers)) for state in dict.fromkeys(states))
@@ -40,6 +41,8 @@ class Lattice:
         self._chosen: dict[int, float] = {}
         self._tables: dict[int | None, float] = {}
         self._edges: dict[tuple[Shape | None, Shape, int], float] = {}
+        self._rates: dict[tuple[Shape, float, int], tuple[float, float, float]] = {}
+        """The records of a node of so many rows and slots, what each row of a parent costs, and its own groups."""
         self._above: dict[Shape, list[Shape]] = {}
         """The nodes of all trees so far, each with those that it can be made from."""
 
@@ -62,8 +65,7 @@ class Lattice:
             of = self._shapes
             found = self._sizes.groups(of.keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape))
             if shape not in self._wanted:
-                below = [self.rows(other) for other in self._wanted if self.makes(shape, other)]
-                found = max(found, *below, 0.0)
+                found = max(found, *map(self.rows, self.below(shape, self._wanted)), 0.0)
             if shape.marks:
                 found = max(found, self.rows(Shape(shape.keys, 0, shape.any_of, shape.slices)))
             self._rows[shape] = found
@@ -131,13 +133,20 @@ class Lattice:
         return self._edges[place]
 
     def _priced(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
-        keys, tables = child.keys.bit_count() + child.marks.bit_count(), self._tables_of(child)
+        rows = rows_of(child)
         if parent is None:
-            own = self._costs.from_records(self._records_of(child), rows_of(child), slots, keys, tables)
+            keys, tables = _width(child), self._tables_of(child)
+            own = self._costs.from_records(self._records_of(child), rows, slots, keys, tables)
             return own + self._costs.conditions(self._records, (child.any_of | child.marks).bit_count())
-        share = min(1.0, self._records_of(child) / self._records_of(parent))
-        own = self._costs.from_rows(share * rows_of(parent), rows_of(child), slots, keys, tables)
-        return own + self._costs.conditions(rows_of(parent), self._shapes.asked(parent, child).bit_count())
+        place = child, rows, slots
+        if place not in self._rates:
+            each = self._costs.each_row(rows, slots, _width(child), self._tables_of(child))
+            self._rates[place] = self._records_of(child), each, self._costs.groups(rows, slots)
+        records, each, groups = self._rates[place]
+        parent_rows = rows_of(parent)
+        own = parent_rows * min(1.0, records / self._records_of(parent)) * each + groups
+        asked = self._shapes.asked(parent, child)
+        return own + self._costs.conditions(parent_rows, asked.bit_count()) if asked else own
 
     def _tables_of(self, shape: Shape) -> float:
         """One for each slice."""
@@ -166,18 +175,16 @@ class Lattice:
     def _take_in(self, shape: Shape) -> None:
         if shape in self._above:
             return
-        for other, parents in self._above.items():
-            if self.makes(shape, other):
-                parents.append(shape)
-        self._above[shape] = [other for other in self._above if self.makes(other, shape)]
+        for other in self.below(shape, self._above):
+            self._above[other].append(shape)
+        self._above[shape] = self.above(shape, self._above)
 
     def _carried_by(self, shape: Shape) -> int:
         """The states of all wanted nodes that can be made from one."""
         if shape not in self._carried:
             self._carried[shape] = self._wanted.get(shape, 0)
-            for other, states in self._wanted.items():
-                if self.makes(shape, other):
-                    self._carried[shape] |= states
+            for other in self.below(shape, self._wanted):
+                self._carried[shape] |= self._wanted[other]
         return self._carried[shape]
 
     def _slots_of(self, states: int) -> int:
@@ -189,3 +196,7 @@ class Lattice:
         if shape.any_of not in self._chosen:
             self._chosen[shape.any_of] = self._sizes.records(self._shapes.any_of(shape))
         return self._chosen[shape.any_of]
+
+
+def _width(shape: Shape) -> int:
+    return shape.keys.bit_count() + shape.marks.bit_count()

@@ -115,6 +115,16 @@ class Shapes:
             return False
         return parent.slices == child.slices or self._makes_slices(parent.slices, child.slices)
 
+    def below(self, parent: Shape, nodes: Iterable[Shape]) -> list[Shape]:
+        """Those of some nodes that can be made from one; most have a key that it has not."""
+        others = ~parent.keys
+        return [node for node in nodes if not node.keys & others and self.makes(parent, node)]
+
+    def above(self, child: Shape, nodes: Iterable[Shape]) -> list[Shape]:
+        """Those of some nodes that one can be made from; most lack one of its keys."""
+        keys = child.keys
+        return [node for node in nodes if node.keys & keys == keys and self.makes(node, child)]
+
     def asked(self, parent: Shape, child: Shape) -> int:
         """The conditions whose truth a child has to know of its parent's rows."""
         return child.marks | (child.any_of if child.any_of != parent.any_of else 0)

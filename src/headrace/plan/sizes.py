@@ -47,9 +47,10 @@ class Sizes:
         self._hashes: dict[Term, Hashes] = {}
         self._truths: dict[Expression, Valid] = {}
         self._chosen: dict[AnyOf, npt.NDArray[np.int64]] = {}
+        self._learned: dict[AnyOf, tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int64]]] = {}
         self._sampled: dict[tuple[frozenset[Term], AnyOf], Sampled] = {}
         self._groups: dict[tuple[frozenset[Term], AnyOf, int | None], float] = {}
-        self._singles: dict[tuple[Term, AnyOf, float], float] = {}
+        self._singles: dict[tuple[Term, float], float] = {}
 
     def records(self, any_of: Collection[Expression]) -> float:
         """For how many records any of some conditions is true; without conditions, how many there are."""
@@ -90,30 +91,42 @@ class Sizes:
         """The groups of so many records for which any of the conditions is true."""
         known = frozenset(term for term in terms if term[0] in self._known)
         # Sets have no order, and products of floating numbers do.
-        apart = math.prod(sorted(self._alone(term, any_of, records) for term in known))
-        together = self._sample(known, any_of).at(records) if len(known) > 1 else apart
+        apart = math.prod(sorted(self._alone(term, records) for term in known))
+        together = self._sample(known, any_of).at(records) if len(known) > 1 or any_of else apart
         guessed = math.prod(2.0 if is_mark else records / _UNKNOWN_REPEATS + 1 for _, is_mark in terms - known)
         return min(min(apart, together) * guessed, records)
 
-    def _alone(self, term: Term, any_of: AnyOf, records: float) -> float:
-        place = term, any_of, records
+    def _alone(self, term: Term, records: float) -> float:
+        """The values of one term in so many records, whichever these are: a bound is cheaper than an estimate."""
+        place = term, records
         if place not in self._singles:
-            self._singles[place] = self._sample(frozenset({term}), any_of).at(records)
+            self._singles[place] = self._sample(frozenset({term}), frozenset()).at(records)
         return self._singles[place]
 
     def _sample(self, terms: frozenset[Term], any_of: AnyOf) -> Sampled:
         place = terms, any_of
         if place not in self._sampled:
-            hashes, ends = functools.reduce(np.add, map(self._hash, terms)), self._ends
-            if any_of and any_of <= self._known:
-                rows = self._choose(any_of)
-                counts = np.diff(np.searchsorted(rows, ends), prepend=0)
-                enough = counts >= _LEAST_CHOSEN
-                # Too few to learn from: then as if the conditions had nothing to do with the keys.
-                if enough.any():
-                    hashes, ends = hashes[rows[np.repeat(enough, counts)]], np.cumsum(counts[enough])
-            self._sampled[place] = Sampled.of(hashes, ends, self.records(any_of))
+            rows, ends = self._learned_from(any_of)
+            hashes = [self._hash(term) if rows is None else self._hash(term)[rows] for term in terms]
+            self._sampled[place] = Sampled.of(functools.reduce(np.add, hashes), ends, self.records(any_of))
         return self._sampled[place]
+
+    def _learned_from(self, any_of: AnyOf) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int64]]:
+        """The rows of the sample that tell of records for which any of the conditions is true, None where all do,
+        and where their blocks end."""
+        if not any_of or not any_of <= self._known:
+            return None, self._ends
+        if any_of not in self._learned:
+            rows = self._choose(any_of)
+            counts = np.diff(np.searchsorted(rows, self._ends), prepend=0)
+            enough = counts >= _LEAST_CHOSEN
+            # Too few to learn from: then as if the conditions had nothing to do with the keys.
+            self._learned[any_of] = (
+                (rows[np.repeat(enough, counts)], np.cumsum(counts[enough]))
+                if enough.any()
+                else (None, self._ends)
+            )
+        return self._learned[any_of]
 
     def _choose(self, any_of: AnyOf) -> npt.NDArray[np.int64]:
         """The rows of the sample for which any of the conditions, which are known, is true."""

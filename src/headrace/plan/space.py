@@ -36,6 +36,12 @@ class Space(Protocol[N]):
     def makes(self, parent: N, child: N) -> bool:
         """Whether a node can be made from another's rows."""
 
+    def below(self, parent: N, nodes: Iterable[N]) -> list[N]:
+        """Those of some nodes that can be made from one."""
+
+    def above(self, child: N, nodes: Iterable[N]) -> list[N]:
+        """Those of some nodes that one can be made from."""
+
     def union(self, one: N, other: N) -> N | None:
         """The least node that both can be made from; None where there is none."""
 
@@ -76,14 +82,14 @@ def gain(space: Space[N], costs: Mapping[N, float], node: N) -> float:
     of X keys in all, a phantom of Y keys and S rows saves N·X and costs N·Y + S·X. It pays if S < N·(X - Y) / X.
     `costs` are those of the tree's nodes now, see `edge_costs`.
     """
-    children = [child for child in costs if space.makes(node, child)]
+    children = space.below(node, costs)
     parents: list[N | None] = []
     saved = 0.0
     for cost in (space.floor, space.cost):  # most candidates do not pay, however few rows they might have
         saved = sum(max(0.0, costs[child] - cost(node, child)) for child in children)
         if saved <= 0:
             return saved
-        parents = parents or [None, *(other for other in costs if space.makes(other, node))]
+        parents = parents or [None, *space.above(node, costs)]
         saved -= min(cost(parent, node) for parent in parents)
         if saved <= 0:
             return saved
