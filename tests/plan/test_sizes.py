@@ -186,6 +186,7 @@ def test_without_a_sample_there_are_rules() -> None:
     assert sizes.groups([x], (), (), None) == 100_001
     assert sizes.groups([x], [y], (), None) == 200_002
     assert sizes.groups([x, y], (), (), None) == 10_000_000
+    assert sizes.groups([x], (), [condition], None) == pytest.approx(10_000_000 / 300 + 1)
     assert sizes.groups([x], (), (), Slices(TIME, SECOND)) == pytest.approx(1000 * 101)
     assert Sizes([], 5000, 10 * SECOND).groups([x], (), (), Slices(TIME, SECOND)) == pytest.approx(10 * 6)
     assert Sizes([{}, {x: pa.array([], pa.int64())}], 0, None).groups([x], (), (), None) == 100_001
@@ -198,6 +199,8 @@ def test_what_is_not_in_the_sample_goes_by_the_rules() -> None:
     assert SIZES.records(named("unseen")) == pytest.approx(ROWS / 3)
     third = SIZES.groups(named("own"), (), named("unseen"), None)
     assert third == pytest.approx(ROWS / 3)
+    often = SIZES.records(named("often"))
+    assert SIZES.groups(named("unknown"), (), named("often"), None) == pytest.approx(often / 100 + 1)
 
 
 def test_any_of_some_conditions_is_true_for_no_more_records_than_all_are_together() -> None:

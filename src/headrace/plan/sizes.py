@@ -92,7 +92,8 @@ class Sizes:
         known = frozenset(term for term in terms if term[0] in self._known)
         # Sets have no order, and products of floating numbers do.
         apart = math.prod(sorted(self._alone(term, records) for term in known))
-        together = self._sample(known, any_of).at(records) if len(known) > 1 or any_of else apart
+        several = len(known) > 1 or (known and any_of)
+        together = self._sample(known, any_of).at(records) if several else apart
         guessed = math.prod(2.0 if is_mark else records / _UNKNOWN_REPEATS + 1 for _, is_mark in terms - known)
         return min(min(apart, together) * guessed, records)
 
