@@ -40,7 +40,9 @@ def test_columns_are_as_narrow_as_they_may_be(column: pa.Array, stored: pa.DataT
     assert widened(field, kept) == column
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), PARIS, pa.timestamp("ns")])
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), PARIS, pa.timestamp("ns"), pa.date32()]
+)
 @given(data=st.data())
 def test_columns_come_back_as_they_were(kind: pa.DataType, data: st.DataObject) -> None:
     high = (1 << kind.bit_width - 1) - 1

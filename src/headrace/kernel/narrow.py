@@ -14,16 +14,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.words import integers_of
+
 _LEAST, _KIND, _ZONE = b"least", b"kind", b"zone"
 """What a field says of a column that is kept narrow: the least value, and its type before."""
 
 
 def narrowed(name: str, column: pa.Array) -> tuple[pa.Field, pa.Array]:
     """A column as it is kept, and a field that says how."""
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)) or column.null_count == len(column):
+    kind, held = column.type, integers_of(column.type)
+    if held is None or column.null_count == len(column):
         return pa.field(name, kind), column
-    words = _words(column)
+    words = _words(column, held)
     low, high = _extent(column, words)
     notes = {_LEAST: str(low), **_described(kind)}
     if low == high and column.null_count == 0:
@@ -42,11 +44,11 @@ def widened(field: pa.Field, column: pa.Array) -> pa.Array:
     if field.metadata is None:
         return column
     low, kind = int(field.metadata[_LEAST]), _kind(field.metadata)
-    words = np.empty(len(column), dtype=_dtype(kind))
+    words = np.empty(len(column), dtype=integers_of(kind))
     if pa.types.is_null(field.type):
         words.fill(low)
     else:
-        _lengthen(_words(column), low, words)
+        _lengthen(_words(column, column.type.to_pandas_dtype()), low, words)
     return pa.array(words, mask=_nulls(column)).view(kind)
 
 
@@ -61,14 +63,9 @@ def _kind(notes: Mapping[bytes, bytes]) -> pa.DataType:
     return pa.timestamp(kind.unit, notes[_ZONE].decode()) if _ZONE in notes else kind
 
 
-def _dtype(kind: pa.DataType) -> npt.DTypeLike:
-    return np.int64 if pa.types.is_timestamp(kind) else kind.to_pandas_dtype()
-
-
-def _words(column: pa.Array) -> npt.NDArray[np.integer]:
-    """The values of integers or times; where one is null, anything."""
-    words = np.frombuffer(column.buffers()[1], dtype=_dtype(column.type))
-    return words[column.offset : column.offset + len(column)]
+def _words(column: pa.Array, held: npt.DTypeLike) -> npt.NDArray[np.integer]:
+    """The integers that values are in memory; where one is null, anything."""
+    return np.frombuffer(column.buffers()[1], dtype=held)[column.offset : column.offset + len(column)]
 
 
 def _extent(column: pa.Array, words: npt.NDArray[np.integer]) -> tuple[int, int]:
