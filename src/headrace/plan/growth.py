@@ -176,9 +176,10 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
         capacity *= 2
     mask = np.uint64(capacity - 1)
     last = np.zeros(capacity, dtype=np.int32)  # the latest row of each group, from 1 on
-    blocks = np.zeros(capacity, dtype=np.int32)  # in how many blocks each group is met
-    places = np.zeros(len(hashes), dtype=np.uint64)  # those of the groups of a block
+    blocks = np.zeros(capacity, dtype=np.uint16)  # in how many blocks each group is met
+    places = np.empty(len(hashes), dtype=np.uint32)  # those of the groups of a block
     found = np.zeros((len(ends), 64), dtype=np.float64)
+    met = np.zeros(len(ends) + 1, dtype=np.int64)
     start = 0
     for block in range(len(ends)):
         rows = ends[block] - start
@@ -193,12 +194,14 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
             if before <= start:
                 places[groups] = place
                 groups += 1
+                met[blocks[place]] -= 1
                 blocks[place] += 1
+                met[blocks[place]] += 1
                 before = start
             gaps[row - before] += 1
             last[place] = row + 1
-        for place in places[:groups]:
-            gaps[start + rows - last[place]] += 1
+        for group in range(groups):
+            gaps[start + rows - last[places[group]]] += 1
         wide, missed, halving = 0, 0, 0
         for length in range(rows, 0, -1):
             wide += gaps[length]
@@ -207,8 +210,5 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
                 found[block, halving] = groups - missed / (rows - length + 1)
                 halving += 1
         start += rows
-    met = np.zeros(len(ends) + 1, dtype=np.int64)
-    for place in range(capacity):
-        if blocks[place] > 0:
-            met[blocks[place]] += 1
+    met[0] = 0  # as far as anybody can see
     return found, met

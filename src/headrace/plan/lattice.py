@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from headrace.algebra.states import State
 from headrace.plan.costs import Costs
 from headrace.plan.shapes import Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.space import Tree
+
+
+class _Rate(NamedTuple):
+    """What a node costs that is about so many records: from records, for each row of a parent, for its groups."""
+
+    records: float
+    from_records: float
+    each_row: float
+    groups: float
 
 
 class Lattice:
@@ -41,8 +51,10 @@ class Lattice:
         self._chosen: dict[int, float] = {}
         self._tables: dict[int | None, float] = {}
         self._edges: dict[tuple[Shape | None, Shape, int], float] = {}
-        self._rates: dict[tuple[Shape, float, int], tuple[float, float, float]] = {}
-        """The records of a node of so many rows and slots, what each row of a parent costs, and its own groups."""
+        """Of trees; the last are states."""
+        self._wanted_below: dict[Shape, list[Shape]] = {}
+        self._rates: dict[Shape, _Rate] = {}
+        """For nodes with the states of all wanted ones below them."""
         self._above: dict[Shape, list[Shape]] = {}
         """The nodes of all trees so far, each with those that it can be made from."""
 
@@ -65,7 +77,7 @@ class Lattice:
             of = self._shapes
             found = self._sizes.groups(of.keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape))
             if shape not in self._wanted:
-                found = max(found, *map(self.rows, self.below(shape, self._wanted)), 0.0)
+                found = max(found, *map(self.rows, self._made_from(shape)), 0.0)
             if shape.marks:
                 found = max(found, self.rows(Shape(shape.keys, 0, shape.any_of, shape.slices)))
             self._rows[shape] = found
@@ -73,11 +85,14 @@ class Lattice:
 
     def cost(self, parent: Shape | None, child: Shape) -> float:
         """See `Space`."""
-        return self._edge(parent, child, self._slots_of(self._carried_by(child)))
+        return self._from(parent, self.rows, child, self._rate(child))
 
     def floor(self, parent: Shape | None, child: Shape) -> float:
         """See `Space`: a union has as many rows at least, and as many states, as what it is the union of."""
-        return self._priced(parent, child, self._rows_at_least, self._slots_of(self._carried_at_least(child)))
+        rate = self._rates.get(child)
+        if rate is None:
+            rate = self._rate_of(child, self._rows_at_least(child), self._carried_at_least(child))
+        return self._from(parent, self._rows_at_least, child, rate)
 
     def priced(self, parents: Mapping[Shape, Shape | None]) -> Tree[Shape]:
         """See `Space`."""
@@ -91,7 +106,7 @@ class Lattice:
         order = self._parents_first(parents)
         for shape in reversed(order):
             parent, own = parents[shape], states[shape]
-            costs[shape] = self._edge(parent, shape, self._slots_of(own))
+            costs[shape] = self._edge(parent, shape, own)
             if parent is not None:
                 states[parent] |= own
         return {shape: costs[shape] for shape in order}
@@ -111,12 +126,11 @@ class Lattice:
         parents: dict[Shape, Shape | None] = {}
         for child in reversed(self._parents_first(nodes)):
             own = states[child]
-            slots = self._slots_of(own)
-            best, chosen = self._edge(None, child, slots), None
+            best, chosen = self._edge(None, child, own), None
             for parent in self._above[child]:
                 if parent not in nodes:
                     continue
-                cost = self._edge(parent, child, slots)
+                cost = self._edge(parent, child, own)
                 if cost < best:
                     cost += self._costs.more_slots(self.rows(parent), self._slots_of(own & ~states[parent]))
                     if cost < best:
@@ -126,27 +140,34 @@ class Lattice:
             parents[child] = chosen
         return self.priced({shape: parents[shape] for shape in nodes})
 
-    def _edge(self, parent: Shape | None, child: Shape, slots: int) -> float:
-        place = parent, child, slots
+    def _edge(self, parent: Shape | None, child: Shape, states: int) -> float:
+        """An edge of a tree, in which the child has these states."""
+        place = parent, child, states
         if place not in self._edges:
-            self._edges[place] = self._priced(parent, child, self.rows, slots)
+            rate = self._rate_of(child, self.rows(child), states)
+            self._edges[place] = self._from(parent, self.rows, child, rate)
         return self._edges[place]
 
-    def _priced(self, parent: Shape | None, child: Shape, rows_of: Callable[[Shape], float], slots: int) -> float:
-        rows = rows_of(child)
+    def _from(self, parent: Shape | None, rows_of: Callable[[Shape], float], child: Shape, rate: _Rate) -> float:
         if parent is None:
-            keys, tables = _width(child), self._tables_of(child)
-            own = self._costs.from_records(self._records_of(child), rows, slots, keys, tables)
-            return own + self._costs.conditions(self._records, (child.any_of | child.marks).bit_count())
-        place = child, rows, slots
-        if place not in self._rates:
-            each = self._costs.each_row(rows, slots, _width(child), self._tables_of(child))
-            self._rates[place] = self._records_of(child), each, self._costs.groups(rows, slots)
-        records, each, groups = self._rates[place]
-        parent_rows = rows_of(parent)
-        own = parent_rows * min(1.0, records / self._records_of(parent)) * each + groups
+            return rate.from_records
+        rows, records = rows_of(parent), self._records_of(parent)
+        own = rows * (rate.each_row if rate.records >= records else rate.each_row * rate.records / records)
         asked = self._shapes.asked(parent, child)
-        return own + self._costs.conditions(parent_rows, asked.bit_count()) if asked else own
+        return own + rate.groups + (self._costs.conditions(rows, asked.bit_count()) if asked else 0.0)
+
+    def _rate(self, shape: Shape) -> _Rate:
+        """What a node costs that has the states of all wanted ones below it."""
+        if shape not in self._rates:
+            self._rates[shape] = self._rate_of(shape, self.rows(shape), self._carried_by(shape))
+        return self._rates[shape]
+
+    def _rate_of(self, shape: Shape, rows: float, states: int) -> _Rate:
+        costs, records, slots = self._costs, self._records_of(shape), self._slots_of(states)
+        keys, tables = _width(shape), self._tables_of(shape)
+        from_records = costs.from_records(records, rows, slots, keys, tables)
+        from_records += costs.conditions(self._records, (shape.any_of | shape.marks).bit_count())
+        return _Rate(records, from_records, costs.each_row(rows, slots, keys, tables), costs.groups(rows, slots))
 
     def _tables_of(self, shape: Shape) -> float:
         """One for each slice."""
@@ -179,11 +200,17 @@ class Lattice:
             self._above[other].append(shape)
         self._above[shape] = self.above(shape, self._above)
 
+    def _made_from(self, shape: Shape) -> list[Shape]:
+        """The wanted nodes that can be made from one."""
+        if shape not in self._wanted_below:
+            self._wanted_below[shape] = self.below(shape, self._wanted)
+        return self._wanted_below[shape]
+
     def _carried_by(self, shape: Shape) -> int:
         """The states of all wanted nodes that can be made from one."""
         if shape not in self._carried:
             self._carried[shape] = self._wanted.get(shape, 0)
-            for other in self.below(shape, self._wanted):
+            for other in self._made_from(shape):
                 self._carried[shape] |= self._wanted[other]
         return self._carried[shape]
 

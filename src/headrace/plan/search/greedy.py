@@ -13,9 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.plan.space import N, Space, Tree, edge_costs, gain, phantoms_of, pruned
 
-_PARTNERS = 2
-"""With so many others the union of a node is looked at; without a limit, time would grow with their square."""
-
 
 def greedy(space: Space[N]) -> Tree[N]:
     """The tree at which no change helps any more."""
@@ -66,11 +63,11 @@ def _joined(space: Space[N], tree: Tree[N], fresh: Sequence[N]) -> Tree[N]:
 def _unions(space: Space[N], tree: Tree[N], costs: Mapping[N, float], fresh: Sequence[N]) -> Iterator[N]:
     """The unions of fresh nodes with others, and what each is with the keys or the filter of the node above both.
 
-    Of all that a node has, those count that promise most for it and the other alone.
+    Of all that a node has, the one counts that promises most for it and the other alone: those with more others
+    were seldom chosen, and their number grows with the square of the nodes.
     """
     nodes, later = list(tree.parents), set(fresh)
-    promising: dict[N, list[tuple[float, int, N, N]]] = {node: [] for node in nodes}
-    order = itertools.count()
+    best: dict[N, tuple[float, N, N]] = {}
     for one in fresh:
         later.discard(one)
         for other in nodes:
@@ -80,16 +77,15 @@ def _unions(space: Space[N], tree: Tree[N], costs: Mapping[N, float], fresh: Seq
             if union is None or union in costs:
                 continue
             saved = sum(max(0.0, costs[node] - space.floor(union, node)) for node in (one, other))
-            item = saved - space.floor(None, union), next(order)
+            promised = saved - space.floor(None, union)
             for node, partner in ((one, other), (other, one)):
-                heapq.heappush(promising[node], (*item, union, partner))
-                if len(promising[node]) > _PARTNERS:
-                    heapq.heappop(promising[node])
-    for node, best in promising.items():
-        for _, _, union, partner in sorted(best, key=lambda item: item[:2], reverse=True):
-            yield union
-            if (parent := tree.parents[node]) == tree.parents[partner]:
-                yield from space.variants(union, parent)
+                if node not in best or promised >= best[node][0]:
+                    best[node] = promised, union, partner
+    for node in filter(best.__contains__, nodes):
+        _, union, partner = best[node]
+        yield union
+        if (parent := tree.parents[node]) == tree.parents[partner]:
+            yield from space.variants(union, parent)
 
 
 def _changed(space: Space[N], tree: Tree[N]) -> Tree[N]:

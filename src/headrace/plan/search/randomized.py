@@ -8,7 +8,6 @@ greedy steps end the round. The best tree of all rounds counts, so that no other
 from __future__ import annotations
 
 import functools
-import math
 import random
 import time
 
@@ -22,7 +21,7 @@ ROUNDS = 50
 BUDGET_S = 2.0
 """No round begins later than this. What ends before does not depend on the clock."""
 _SHARE = 0.02
-_NS_PER_PAIR = 5_000
+_NS_PER_PAIR = 10_000
 """Rounds are begun as long as they take no more than this share of what the tree costs, by a guess at the time
 that a round takes for each pair of wanted nodes."""
 
@@ -35,7 +34,7 @@ def randomized(space: Space[N], *, seed: int = 0, rounds: int = ROUNDS, budget_s
     """The best tree found; the same one for the same seed, unless the budget cuts the search short."""
     end = time.monotonic() + budget_s
     best = min(greedy(space), none(space), key=lambda tree: tree.cost)
-    worth = math.ceil(_SHARE * best.cost / (_NS_PER_PAIR * max(1, len(space.wanted)) ** 2))
+    worth = round(_SHARE * best.cost / (_NS_PER_PAIR * max(1, len(space.wanted)) ** 2))
     draw = random.Random(seed)
     tried: set[N] = set()
     wanted = set(space.wanted)
