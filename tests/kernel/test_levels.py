@@ -127,7 +127,9 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
         kept: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Partial) and is_for(plan, piece.node, last):
-                levels[piece.bucket].add(piece.node, piece.columns, piece.rows)
+                for bucket, first, end in piece.parts:
+                    columns = [column.slice(first, end - first) for column in piece.columns]
+                    levels[bucket].add(piece.node, columns, end - first)
             else:
                 kept.append(piece)
         pieces = kept + [piece for level in levels for piece in level.finish()]

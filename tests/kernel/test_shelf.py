@@ -15,13 +15,27 @@ def test_what_is_kept_can_be_read(tmp_path: Path, in_file: bool) -> None:
     folder = (tmp_path / "new").as_uri() if in_file else None
     shelf = File(folder) if folder is not None else Bytes()
     columns = [pa.array([1, 2, 3]), pa.array(["x", None, "z"])]
-    places = [shelf.keep(columns, 3), shelf.keep([], 5), shelf.keep([c.slice(1, 2) for c in columns], 2)]
+    sliced = [column.slice(1, 2) for column in columns]
+    places = [*shelf.keep(columns, [(0, 3)]), *shelf.keep([], [(0, 5)]), *shelf.keep(sliced, [(0, 2)])]
     shelf.close()
     reader = Reader(folder)
     assert reader.read(places[2]) == ([pa.array([2, 3]), pa.array([None, "z"])], 2)
     assert reader.read(places[0]) == (columns, 3)
     assert reader.read(places[1]) == ([], 5)
     assert (places[0].place is not None) == in_file
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_each_part_can_be_read_by_itself(tmp_path: Path, in_file: bool) -> None:
+    folder = tmp_path.as_uri() if in_file else None
+    shelf = File(folder) if folder is not None else Bytes()
+    columns = [pa.array([1000, 1003, None, 1001]), pa.array(["x", None, "z", "z"]), pa.array([7, 7, 7, 7])]
+    parts = [(0, 1), (1, 4), (4, 4)]
+    places = shelf.keep(columns, parts)
+    shelf.close()
+    for (first, end), place in zip(parts, places, strict=True):
+        own = [column.slice(first, end - first) for column in columns]
+        assert Reader(folder).read(place) == (own, end - first)
 
 
 def test_a_shelf_that_nothing_was_put_on_leaves_no_file(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def _ship(rows: Rows) -> None:
     keys = len(rows.coders)
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         shelf = File(Path(folder).as_uri())
-        places = [shelf.keep(columns, size) for size, columns in pack(rows)]
+        places = [shelf.keep(columns, [(0, size)])[0] for size, columns in pack(rows)]
         shelf.close()
         reader, coding, reducer = Reader(Path(folder).as_uri()), Coding(), Reducer(rows.ops)
         for place in places:

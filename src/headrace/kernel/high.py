@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
+from headrace.kernel.coding import Coder, Codes
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer
+from headrace.kernel.reduce import Reducer, gather
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
 
@@ -47,14 +48,18 @@ class HighLevel:
                 continue
             _, home = plan.meeting(answer.node)
             if home % buckets == bucket:
-                self._meetings[home] = _Meeting(plan.nodes[home], self._conditions)
+                self._meet(home)
 
     def add(self, node: int, columns: Sequence[pa.Array], rows: int) -> None:
         """Take in the columns of a partial that is for this time that rows come."""
-        if node not in self._meetings:
-            self._meetings[node] = _Meeting(self._plan.nodes[node], self._conditions)
         keys = self._plan.nodes[node].key_count
-        self._meetings[node].add(columns[:keys], unpack_slots(columns[keys:]), rows)
+        self._meet(node).add(columns[:keys], unpack_slots(columns[keys:]), rows)
+
+    def _meet(self, node: int) -> _Meeting:
+        if node not in self._meetings:
+            apart = self._plan.carried(node)
+            self._meetings[node] = _Meeting(self._plan.nodes[node], self._conditions, apart)
+        return self._meetings[node]
 
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""
@@ -74,11 +79,15 @@ def is_for(plan: Plan, node: int, last: bool) -> bool:
 
 
 class _Meeting:
-    """A node's rows of one bucket. Those of several partials go in together, so that keys are coded once."""
+    """A node's rows of one bucket. Those of several partials go in together, so that keys are coded once.
 
-    def __init__(self, node: Node, conditions: Conditions) -> None:
+    Rows of a group may stay `apart` where nothing is made of them but children, which combine them anyway.
+    """
+
+    def __init__(self, node: Node, conditions: Conditions, apart: bool) -> None:
         self._node = node
         self._conditions = conditions
+        self._apart = apart
         self._reducer: Reducer | None = None
         self._coding = Coding()
         self._waiting: list[tuple[Sequence[pa.Array], Sequence[Words]]] = []
@@ -88,7 +97,7 @@ class _Meeting:
         """Take in rows."""
         self._waiting.append((keys, slots))
         self._rows += rows
-        if self._rows >= _TOGETHER:
+        if self._rows >= _TOGETHER and not self._apart:
             self._join()
 
     def pour(self, parent: Node, rows: Rows) -> None:
@@ -100,17 +109,23 @@ class _Meeting:
 
     def take(self) -> Rows:
         """All rows, which leave."""
+        if self._apart:
+            return gather([state.op for state in self._node.states], *self._coded())
         return self._join().take()
 
     def _join(self) -> Reducer:
         """Let the rows that wait go into the table."""
+        if self._reducer is None:
+            self._reducer = make_reducer(self._node, expect=self._rows)
+        if self._rows:
+            self._reducer.add(*self._coded())
+        return self._reducer
+
+    def _coded(self) -> tuple[tuple[Coder, ...], list[Codes], list[Words], int]:
+        """The rows that wait, which leave: coders and codes of keys, slots of states, and how many they are."""
         waiting, rows = self._waiting, self._rows
         self._waiting, self._rows = [], 0
-        if self._reducer is None:
-            self._reducer = make_reducer(self._node, expect=rows)
-        if rows:
-            keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _ in waiting), strict=True)]
-            slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots in waiting), strict=True)]
-            codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
-            self._reducer.add(tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows)
-        return self._reducer
+        keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _ in waiting), strict=True)]
+        slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots in waiting), strict=True)]
+        codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
+        return tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +18,21 @@ PARTIAL_ROWS = 1 << 18
 """Rows that travel together: a value of Spark's must stay far below 2 GiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """Rows of a node, for the bucket in which all of their groups meet: key values, then the slots of states."""
+class Part(NamedTuple):
+    """Rows for a bucket: from which one to before which."""
 
     bucket: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Rows of a node, each for the bucket in which all of its group meet: key values, then the slots of states."""
+
     node: int
-    rows: int
     columns: tuple[pa.Array, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +48,15 @@ Piece = Partial | Ready
 
 
 def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
-    """Rows of a node as partials, each for its bucket."""
-    for bucket, part in _deal_rows(plan, node, rows, buckets):
-        for size, columns in pack(part):
-            yield Partial(bucket, node, size, columns)
+    """Rows of a node as partials."""
+    if len(rows) == 0:
+        return
+    rows, parts = _dealt(plan, node, rows, buckets)
+    low = 0
+    for size, columns in pack(rows):
+        own = (Part(bucket, max(first - low, 0), min(end - low, size)) for bucket, first, end in parts)
+        yield Partial(node, columns, tuple(part for part in own if part.first < part.end))
+        low += size
 
 
 def pack(rows: Rows) -> Iterator[tuple[int, tuple[pa.Array, ...]]]:
@@ -66,13 +79,11 @@ def slice_numbers(rows: Rows) -> Words:
     return np.asarray(numbers)
 
 
-def _deal_rows(plan: Plan, index: int, rows: Rows, buckets: int) -> Iterator[tuple[int, Rows]]:
-    if len(rows) == 0:
-        return
+def _dealt(plan: Plan, index: int, rows: Rows, buckets: int) -> tuple[Rows, list[Part]]:
+    """Rows in the order of their buckets, and which are whose."""
     node, (deal, home) = plan.nodes[index], plan.meeting(index)
     if deal.epoch is None and deal.key is None:
-        yield home % buckets, rows
-        return
+        return rows, [Part(home % buckets, 0, len(rows))]
     mark = np.zeros(len(rows), dtype=np.uint64)
     if deal.epoch is not None:
         mark += _epoch_numbers(node.slices, rows, deal.epoch).view(np.uint64)
@@ -80,11 +91,9 @@ def _deal_rows(plan: Plan, index: int, rows: Rows, buckets: int) -> Iterator[tup
         place = node.place_of(deal.key)
         mark += rows.coders[place].hashes(rows.codes(place))
     bucket_of = (mark % np.uint64(buckets)).astype(np.uint16)
-    sorted_rows = rows.take(np.argsort(bucket_of, kind="stable"))
     ends = np.cumsum(np.bincount(bucket_of, minlength=buckets)).tolist()
-    for bucket, (low, high) in enumerate(itertools.pairwise([0, *ends])):
-        if low < high:
-            yield bucket, sorted_rows.slice(low, high)
+    parts = [Part(bucket, *ends) for bucket, ends in enumerate(itertools.pairwise([0, *ends]))]
+    return rows.take(np.argsort(bucket_of, kind="stable")), parts
 
 
 def _epoch_numbers(slices: Slices | None, rows: Rows, epoch: Slices) -> Words:

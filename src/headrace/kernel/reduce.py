@@ -6,7 +6,7 @@ parent are poured in without decoding a key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,38 @@ def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows
     reducer = Reducer([rows.ops[state] for state in states], expect=len(rows))
     into = reducer.pour(rows, keys, states)
     return reducer.rows, into
+
+
+def gather(
+    ops: Sequence[Op], coders: tuple[Coder, ...], codes: Sequence[Codes], slots: Sequence[Words], rows: int
+) -> Rows:
+    """Rows as they come, some perhaps of the same group: columns as `Reducer.add` has them."""
+    layout = Layout.of([coder.bits for coder in coders])
+    matrix = np.empty((rows, layout.words + len(slots)), dtype=np.int64)
+    fill, step = _filler(layout, codes, slots, None), _batch_rows(matrix.shape[1])
+    for low in range(0, rows, step):
+        fill(matrix[low : low + step], low)
+    return Rows(matrix, coders, layout, tuple(ops))
+
+
+def _filler(
+    layout: Layout, codes: Sequence[Codes], slots: Sequence[Words], chosen: Words | None
+) -> Callable[[Words, int], None]:
+    """Writes rows, from a number on of all or of the `chosen` ones, from columns of key codes and slots."""
+    columns = [np.ascontiguousarray(slot, dtype=np.int64) for slot in slots]
+    size = len(columns[0]) if columns else 0
+    numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
+
+    def fill(piece: Words, low: int) -> None:
+        layout.pack(codes, piece, low, chosen)
+        put_columns(piece, layout.words, addresses(columns), size, low, numbers)
+
+    return fill
+
+
+def _batch_rows(width: int) -> int:
+    """As many rows of so many words as fit into the cache."""
+    return max(_BATCH_BYTES // (8 * width), 1)
 
 
 class Reducer:
@@ -76,14 +108,10 @@ class Reducer:
         """
         if coders != self._coders:
             self._recode(coders)
-        columns = [np.ascontiguousarray(slot, dtype=np.int64) for slot in slots]
-        places, size = addresses(columns), len(columns[0]) if columns else 0
-        numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
-        batch = self._batch(rows)
+        fill, batch = _filler(self._layout, codes, slots, chosen), self._batch(rows)
         for low in range(0, rows, max(1, len(batch))):
             piece = batch[: rows - low]
-            self._layout.pack(codes, piece, low, chosen)
-            put_columns(piece, self._layout.words, places, size, low, numbers)
+            fill(piece, low)
             self._table.add(piece)
 
     def pour(
@@ -149,7 +177,7 @@ class Reducer:
     def _batch(self, rows: int) -> Words:
         """Room for so many rows on their way into the table, or for as many as fit into the cache."""
         width = self._table.width
-        return np.empty((min(rows, max(_BATCH_BYTES // (8 * width), 1)), width), dtype=np.int64)
+        return np.empty((min(rows, _batch_rows(width)), width), dtype=np.int64)
 
     def _empty(self) -> Table:
         return Table(self._layout.words, self.ops, self._expect)

@@ -6,7 +6,7 @@ Answers wait there until they are read, partials until they meet. What is in fil
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,11 +26,15 @@ class Kept:
     size: int = 0
 
 
+Range = tuple[int, int]
+"""Rows from one to before another."""
+
+
 class Shelf(Protocol):
     """Takes in the columns of one task."""
 
-    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
-        """Keep columns of so many rows; there may be none."""
+    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
+        """Keep columns, of which there may be none: so that each part of their rows can be read by itself."""
 
     def close(self) -> None:
         """Nothing more comes; only now can others read."""
@@ -44,14 +48,17 @@ class File:
         self._folder, self._place = path, f"{path}/{uuid.uuid4().hex}.arrow"
         self._stream: pa.NativeFile | None = None
 
-    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
+    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
         if self._stream is None:
             self._system.create_dir(self._folder)
             self._stream = self._system.open_output_stream(self._place)
-        start = self._stream.tell()
-        _write(columns, rows, self._stream)
-        return Kept(place=self._place, start=start, size=self._stream.tell() - start)
+        kept = []
+        for batch in _batches(columns, parts):
+            start = self._stream.tell()
+            _write(batch, self._stream)
+            kept.append(Kept(place=self._place, start=start, size=self._stream.tell() - start))
+        return kept
 
     def close(self) -> None:
         """See `Shelf`."""
@@ -62,11 +69,14 @@ class File:
 class Bytes:
     """Bytes, handed on at once."""
 
-    def keep(self, columns: Sequence[pa.Array], rows: int) -> Kept:
+    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
-        sink = pa.BufferOutputStream()
-        _write(columns, rows, sink)
-        return Kept(bytes(sink.getvalue()))
+        kept = []
+        for batch in _batches(columns, parts):
+            sink = pa.BufferOutputStream()
+            _write(batch, sink)
+            kept.append(Kept(bytes(sink.getvalue())))
+        return kept
 
     def close(self) -> None:
         """See `Shelf`."""
@@ -98,9 +108,15 @@ class Reader:
         return source.read_buffer(kept.size)
 
 
-def _write(columns: Sequence[pa.Array], rows: int, sink: pa.NativeFile) -> None:
-    """Columns, and one of nothing: a batch without columns would forget its number of rows."""
+def _batches(columns: Sequence[pa.Array], parts: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    """The parts of columns, and one column of nothing: a batch without any would forget its number of rows."""
     kept = [narrowed(f"c{index}", column) for index, column in enumerate(columns)]
     schema = pa.schema([*(field for field, _ in kept), pa.field("rows", pa.null())])
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch([*(column for _, column in kept), pa.nulls(rows)], schema=schema))
+    rows = pa.nulls(max(end for _, end in parts))
+    whole = pa.record_batch([*(column for _, column in kept), rows], schema=schema)
+    return (whole.slice(first, end - first) for first, end in parts)
+
+
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)

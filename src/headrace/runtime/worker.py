@@ -103,10 +103,12 @@ class Work:
         lines = _Lines()
         for piece in _gathered(pieces):
             if isinstance(piece, Partial):
-                kept, task = partials.keep(piece.columns, piece.rows), piece.bucket % self.tasks
-                yield from lines.add(task=task, bucket=piece.bucket, node=piece.node, rows=piece.rows, kept=kept)
+                places = partials.keep(piece.columns, [(part.first, part.end) for part in piece.parts])
+                for (bucket, first, end), kept in zip(piece.parts, places, strict=True):
+                    task = bucket % self.tasks
+                    yield from lines.add(task=task, bucket=bucket, node=piece.node, rows=end - first, kept=kept)
             else:
-                kept = answers.keep(piece.columns, piece.rows)
+                (kept,) = answers.keep(piece.columns, [(0, piece.rows)])
                 yield from lines.add(task=0, answer=piece.answer, rows=piece.rows, kept=kept)
         answers.close()
         partials.close()

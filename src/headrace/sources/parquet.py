@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from headrace.errors import StreamError
 
-_BATCH_ROWS = 1 << 18
+_BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
