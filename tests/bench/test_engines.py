@@ -133,12 +133,15 @@ def test_growth(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
         rounds=1,
         spark=spark,
         tell=lambda _: None,
-        counts=(1, 24),
+        counts=(1, 3, 24),
     )
     write_plot(report, tmp_path / "growth.png")
     growth = report.to_json()["growth"]
     assert [point["rows"] for point in growth["rows"]] == [ROWS // 2, ROWS]
-    assert [point["queries"] for point in growth["queries"]] == [1, 24]
+    for counts in (growth["queries"], growth["spread"]):
+        assert [point["queries"] for point in counts] == [1, 3, 24]
+    assert growth["queries"][-1] == growth["spread"][-1]
+    assert growth["queries"][1] != growth["spread"][1]
     assert growth["rows"][0].keys() == {"rows", "seconds", "peak_worker_mb"}
     assert growth["queries"][0].keys() == {"queries", "seconds"}
 

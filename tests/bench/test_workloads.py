@@ -79,3 +79,12 @@ def test_set_id_has_a_bit_for_each_key_that_is_left_out() -> None:
     by_source, by_both = Question("a", ("src",), ()), Question("b", ("src", "dst"), ())
     assert set_id((by_source, by_both), by_source) == 0b01
     assert set_id((by_source, by_both), by_both) == 0b00
+
+
+def test_questions_spread_evenly_are_of_all_kinds() -> None:
+    topic = TOPICS["netflow"]
+    first = topic.take(200)
+    assert topic.spread(200, 200) == first
+    assert topic.spread(5, 200) == (first[0], first[40], first[80], first[120], first[160])
+    schemes = sum(question in first[:22] for question in topic.spread(64, 200))
+    assert schemes == 8  # 64 × 22 / 200, rounded up

@@ -33,10 +33,13 @@ def measure_growth(
     counts: Sequence[int] = QUERIES,
 ) -> Report:
     """The time for each of the sizes with the same queries, and for each count of queries on the base."""
+    most = max(counts)
     by_rows = {size.rows: InHeadrace(Task(size, topic.take(queries), cores), spark) for size in sizes}
     by_queries = {number: InHeadrace(Task(base, topic.take(number), cores), spark) for number in counts}
+    by_spread = {n: InHeadrace(Task(base, topic.spread(n, most), cores), spark) for n in counts if n != most}
     contestants = {f"{rows:,} records": one for rows, one in by_rows.items()}
-    contestants |= {f"{number} queries": one for number, one in by_queries.items()}
+    contestants |= {f"the first {number} queries": one for number, one in by_queries.items()}
+    contestants |= {f"{number} of {most} queries": one for number, one in by_spread.items()}
     seconds: dict[str, list[float]] = {label: [] for label in contestants}
     workers: dict[str, float] = dict.fromkeys(contestants, 0.0)
     for number in range(rounds + 1):
@@ -48,7 +51,13 @@ def measure_growth(
                 workers[label] = max(workers[label], timing.largest_worker_mb)
     growth = Growth(
         tuple(RowGrowth(n, median(seconds[key := f"{n:,} records"]), workers[key]) for n in by_rows),
-        tuple(QueryGrowth(n, median(seconds[f"{n} queries"])) for n in by_queries),
+        tuple(QueryGrowth(n, median(seconds[f"the first {n} queries"])) for n in by_queries),
+        tuple(
+            QueryGrowth(
+                n, median(seconds[f"{n} of {most} queries" if n in by_spread else f"the first {n} queries"])
+            )
+            for n in by_queries
+        ),
     )
     return Report(topic.name, base.rows, queries, cores, growth=growth)
 

@@ -39,10 +39,10 @@ def _draw_runs(report: Report, axes: Axes) -> None:
 def _draw_growth(growth: Growth, left: Axes, right: Axes) -> None:
     left.plot([point.rows for point in growth.rows], [point.seconds for point in growth.rows], "o-", color=_OWN)
     left.set_xlabel("records")
-    right.plot(
-        [point.queries for point in growth.queries], [point.seconds for point in growth.queries], "o-", color=_OWN
-    )
+    for points, style, label in ((growth.queries, "o-", "the first"), (growth.spread, "s--", "evenly spread")):
+        right.plot([p.queries for p in points], [p.seconds for p in points], style, color=_OWN, label=label)
     right.set_xlabel("queries")
+    right.legend(frameon=False)
     for axes in (left, right):
         axes.set_ylabel("seconds (median)")
         axes.set_xlim(left=0)

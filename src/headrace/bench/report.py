@@ -40,10 +40,15 @@ class QueryGrowth:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How headrace's time grows with the records and with the queries."""
+    """How headrace's time grows with the records and with the queries.
+
+    `queries` are the first ones, `spread` as many that are spread evenly over the most of these: kinds of queries
+    come one after the other (in netflow, 22 schemes before all others), and cost differently.
+    """
 
     rows: tuple[RowGrowth, ...]
     queries: tuple[QueryGrowth, ...]
+    spread: tuple[QueryGrowth, ...]
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ class Topic:
         """The first questions."""
         return tuple(islice(self.endless(), number))
 
+    def spread(self, number: int, of: int) -> tuple[Question, ...]:
+        """So many questions, evenly spread over the first ones: there are as many of each kind, in proportion."""
+        first = self.take(of)
+        return tuple(first[place * of // number] for place in range(number))
+
     @property
     def questions(self) -> tuple[Question, ...]:
         """The usual ones."""
