@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from headrace import Workload
 from headrace.algebra.states import Fact
+from headrace.kernel import high
 from headrace.kernel.answer import window_edges
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
@@ -210,6 +211,22 @@ def test_one_answer_without_keys_beside_groups_that_meet_twice(records: list[Any
     found = answers_of(plan, list(low_pieces(plan, [records], None, 1 << 30)))
     assert found["q0"] == [(len(records),)]
     assert found["q2"] == [(1 if records else None,)]
+
+
+@pytest.mark.parametrize("most_apart", [1, 50, 1 << 19])
+def test_carried_rows_stay_apart_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch, most_apart: int) -> None:
+    monkeypatch.setattr(high, "_TOGETHER", 5)
+    monkeypatch.setattr(high, "_MOST_APART", most_apart)
+    windows = ("1 minute", "2 minutes", "3 minutes", "5 minutes", "7 minutes")
+    queries = [f"SELECT sum(x) FROM t GROUP BY window(ts, '{length}'), a, b" for length in windows]
+    records = [(m * MINUTE // 4, n, b, m % 7, True) for m in range(72) for n in range(4) for b in "pqr"]
+    plan = plan_of(queries, records, sampled=True, carrying=True)
+    assert any(map(plan.carried, range(len(plan.nodes))))
+    found = answers_of(
+        plan, [*low_pieces(plan, [records[:400], records[400:]], [400 // 12 * MINUTE // 4], 1 << 30)]
+    )
+    for answer in plan.answers:
+        assert Counter(found[answer.query.name]) == Counter(plain(answer.query, records))
 
 
 def test_rows_that_least_hangs_on_leave_first() -> None:

@@ -19,6 +19,8 @@ from headrace.plan.plan import Node, Plan
 
 _TOGETHER = 1 << 18
 """Rows that wait for others, at most."""
+_MOST_APART = 1 << 19
+"""Rows that stay apart, at most: more of them take less memory as groups."""
 
 
 class HighLevel:
@@ -97,6 +99,7 @@ class _Meeting:
         """Take in rows."""
         self._waiting.append((keys, slots))
         self._rows += rows
+        self._apart = self._apart and self._rows < _MOST_APART
         if self._rows >= _TOGETHER and not self._apart:
             self._join()
 
