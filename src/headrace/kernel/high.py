@@ -13,7 +13,7 @@ from headrace.kernel.coding import Coder, Codes
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer, gather
+from headrace.kernel.reduce import Reducer, as_rows
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
 
@@ -113,7 +113,7 @@ class _Meeting:
     def take(self) -> Rows:
         """All rows, which leave."""
         if self._apart:
-            return gather([state.op for state in self._node.states], *self._coded())
+            return as_rows([state.op for state in self._node.states], *self._coded())
         return self._join().take()
 
     def _join(self) -> Reducer:

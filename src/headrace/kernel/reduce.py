@@ -38,7 +38,7 @@ def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows
     return reducer.rows, into
 
 
-def gather(
+def as_rows(
     ops: Sequence[Op], coders: tuple[Coder, ...], codes: Sequence[Codes], slots: Sequence[Words], rows: int
 ) -> Rows:
     """Rows as they come, some perhaps of the same group: columns as `Reducer.add` has them."""
