@@ -124,6 +124,7 @@ def test_report(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_growth(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
     half = write_first(netflow.data, ROWS // 2, tmp_path / "half.parquet")
+    told: list[str] = []
     report = measure_growth(
         TOPICS["netflow"],
         netflow.data,
@@ -132,7 +133,7 @@ def test_growth(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
         cores=CORES,
         rounds=1,
         spark=spark,
-        tell=lambda _: None,
+        tell=told.append,
         counts=(1, 3, 24),
     )
     write_plot(report, tmp_path / "growth.png")
@@ -141,7 +142,14 @@ def test_growth(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
     for counts in (growth["queries"], growth["spread"]):
         assert [point["queries"] for point in counts] == [1, 3, 24]
     assert growth["queries"][-1] == growth["spread"][-1]
-    assert growth["queries"][1] != growth["spread"][1]
+    asked = [line.partition(": ")[2] for line in told if line.startswith("round 1")]
+    assert asked[2:] == [
+        "the first 1 queries",
+        "the first 3 queries",
+        "the first 24 queries",
+        "1 of 24 queries",
+        "3 of 24 queries",
+    ]
     assert growth["rows"][0].keys() == {"rows", "seconds", "peak_worker_mb"}
     assert growth["queries"][0].keys() == {"queries", "seconds"}
 

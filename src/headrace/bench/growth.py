@@ -34,12 +34,12 @@ def measure_growth(
 ) -> Report:
     """The time for each of the sizes with the same queries, and for each count of queries on the base."""
     most = max(counts)
+    first = {number: f"the first {number} queries" for number in counts}
+    spread = {number: f"{number} of {most} queries" for number in counts} | {most: first[most]}
     by_rows = {size.rows: InHeadrace(Task(size, topic.take(queries), cores), spark) for size in sizes}
-    by_queries = {number: InHeadrace(Task(base, topic.take(number), cores), spark) for number in counts}
-    by_spread = {n: InHeadrace(Task(base, topic.spread(n, most), cores), spark) for n in counts if n != most}
     contestants = {f"{rows:,} records": one for rows, one in by_rows.items()}
-    contestants |= {f"the first {number} queries": one for number, one in by_queries.items()}
-    contestants |= {f"{number} of {most} queries": one for number, one in by_spread.items()}
+    drawn = {first[n]: topic.take(n) for n in counts} | {spread[n]: topic.spread(n, most) for n in counts}
+    contestants |= {label: InHeadrace(Task(base, some, cores), spark) for label, some in drawn.items()}
     seconds: dict[str, list[float]] = {label: [] for label in contestants}
     workers: dict[str, float] = dict.fromkeys(contestants, 0.0)
     for number in range(rounds + 1):
@@ -51,13 +51,7 @@ def measure_growth(
                 workers[label] = max(workers[label], timing.largest_worker_mb)
     growth = Growth(
         tuple(RowGrowth(n, median(seconds[key := f"{n:,} records"]), workers[key]) for n in by_rows),
-        tuple(QueryGrowth(n, median(seconds[f"the first {n} queries"])) for n in by_queries),
-        tuple(
-            QueryGrowth(
-                n, median(seconds[f"{n} of {most} queries" if n in by_spread else f"the first {n} queries"])
-            )
-            for n in by_queries
-        ),
+        *(tuple(QueryGrowth(n, median(seconds[label])) for n, label in own.items()) for own in (first, spread)),
     )
     return Report(topic.name, base.rows, queries, cores, growth=growth)
 

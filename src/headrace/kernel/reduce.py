@@ -55,12 +55,13 @@ def _filler(
 ) -> Callable[[Words, int], None]:
     """Writes rows, from a number on of all or of the `chosen` ones, from columns of key codes and slots."""
     columns = [np.ascontiguousarray(slot, dtype=np.int64) for slot in slots]
-    size = len(columns[0]) if columns else 0
+    places = addresses(columns)
     numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
 
     def fill(piece: Words, low: int) -> None:
+        size = len(columns[0]) if columns else 0  # asked here, so that the columns live as long as their addresses
         layout.pack(codes, piece, low, chosen)
-        put_columns(piece, layout.words, addresses(columns), size, low, numbers)
+        put_columns(piece, layout.words, places, size, low, numbers)
 
     return fill
 
