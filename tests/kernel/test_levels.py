@@ -175,19 +175,28 @@ def measure(sql: str, members: list[Any]) -> Any:
     return len({member["b"] for member in members} - {None})
 
 
+DECIDED = [(n * MINUTE // 50, n % 3, "pqr"[n % 3], n % 7, True) for n in range(1000)]
+"""Records in which a decides b, and b decides a. As a sample they promise what others need not keep."""
+
+
 @given(
     queries=st.lists(texts(), min_size=1, max_size=6),
     records=RECORDS,
     edges=st.none()
     | st.lists(st.integers(0, 20).map(lambda n: n * MINUTE // 2), unique=True, max_size=3).map(sorted),
     budget=st.sampled_from([1, 4096, 1 << 30]),
-    sampled=st.booleans(),
+    sampled=st.sampled_from([None, "records", "decided"]),
     carrying=st.booleans(),
 )
 def test_levels(
-    queries: list[str], records: list[Any], edges: list[int] | None, budget: int, sampled: bool, carrying: bool
+    queries: list[str],
+    records: list[Any],
+    edges: list[int] | None,
+    budget: int,
+    sampled: str | None,
+    carrying: bool,
 ) -> None:
-    plan = plan_of(queries, records, sampled, carrying)
+    plan = plan_of(queries, DECIDED if sampled == "decided" else records, sampled is not None, carrying)
     if edges is None:
         tasks = [records[0::2], records[1::2]]
     else:
@@ -198,6 +207,23 @@ def test_levels(
     for answer in plan.answers:
         expected = plain(answer.query, records)
         assert Counter(found[answer.query.name]) == Counter(expected), f"{answer.query.sql}\n{plan.explain()}"
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("edges", [None, [4 * MINUTE]])
+def test_queries_of_the_same_groups_share_a_node(broken: bool, edges: list[int] | None) -> None:
+    groups = ("a", "b", "a, b")
+    queries = [f"SELECT count(*), sum(x) FROM t GROUP BY window(ts, '2 minutes'), {keys}" for keys in groups]
+    plan = plan_of(queries, DECIDED, sampled=True)
+    assert [plan.names(node) for node in range(len(plan.nodes))] == [("q0", "q1", "q2")]
+    assert [", ".join(map(str, answer.assumed)) for answer in plan.answers] == ["a decides b", "b decides a", ""]
+    records = [(time, a, "q" if broken and x == 5 else b, x, f) for time, a, b, x, f in DECIDED]
+    tasks = [[r for r in records if r[0] < 4 * MINUTE], [r for r in records if r[0] >= 4 * MINUTE]]
+    found = answers_of(plan, [*low_pieces(plan, tasks, edges, 1 << 30)])
+    for answer in plan.answers:
+        expected = {(*key[:-1],): key[-1] for key in plain(answer.query, records)}
+        assert {row[:-2]: row[-2] for row in found[answer.query.name]} == expected
+        assert len(found[answer.query.name]) == len(expected)
 
 
 @pytest.mark.parametrize("records", [[], [(0, 1, "p", 1, True)]])

@@ -280,3 +280,32 @@ def test_released_answers_are_gone(spark: SparkSession, in_order: Stream) -> Non
         frame = results["all"]
         assert frame.collect() == [(2, 7140)]
     assert isinstance(outcome(lambda: collect(frame)), Failure)
+
+
+@pytest.mark.parametrize("budget", [1, 512 << 20])
+def test_keys_that_decide_others_but_for_one_record(spark: SparkSession, tmp_path: Path, budget: int) -> None:
+    rows = 200_000
+    addresses = [number * 7919 % 500 for number in range(rows)]
+    table = pa.table(
+        {
+            "ts": pa.array([number * 10_000 for number in range(rows)], pa.timestamp("us", "UTC")),
+            "addr": addresses,
+            "asn": [*(f"AS{address // 9}" for address in addresses[:-1]), "elsewhere"],
+            "port": [number % 7 for number in range(rows)],
+        }
+    )
+    pq.write_table(table, tmp_path / "part.parquet", row_group_size=20_000)
+    stream = Stream.parquet(str(tmp_path), name="t", time="ts")
+    sets = ("addr", "addr, asn", "asn, port", "port, addr", "port, asn, addr")
+    texts = {
+        f"q{n}_{length}": f"SELECT window, {keys}, count(*) FROM t GROUP BY window(ts, '{length} minutes'), {keys}"
+        for n, keys in enumerate(sets)
+        for length in (5, 10)
+    }
+    workload = Workload(texts, stream)
+    plan = prepare(workload, stream, spark).plan
+    assert {str(assumed) for answer in plan.answers for assumed in answer.assumed} == {"addr decides asn"}
+    assert len([node for node in range(len(plan.nodes)) if len(plan.names(node)) == 2]) == 4
+    results = run_batch(workload, stream, spark, budget)
+    for name, query in workload.items():
+        compare(collect(spark.sql(query.text)), collect(results[name]), ordered=False)

@@ -26,10 +26,11 @@ class AnswerError(ArithmeticError):
     """An aggregate of a query's that has no answer: Spark raises an error too."""
 
 
-def finish(node: Node, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Array], int]]:
+def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple[list[pa.Array], int]]:
     """The columns of an answer (the window's number, the query's keys, its aggregates), some rows at a time.
 
-    The node's rows have been merged to those of the query's window.
+    The node's rows have been merged to those of the query's window. They are the query's groups if it is `sure`
+    that what the answer assumes is true; else there may be several for a group.
     """
     query = answer.query
     window = query.window
@@ -38,7 +39,7 @@ def finish(node: Node, answer: Answer, rows: Rows) -> Iterator[tuple[list[pa.Arr
     timed = 0 if window is None else 1
     keys = [*range(timed), *(node.place_of(key) for key in answer.keys)]
     from_bags: dict[int, pa.Array] = {}
-    if answer.from_bag:
+    if answer.from_bag or not sure:
         finer, (rows, into) = rows, reduce(rows, keys, range(len(node.states)))
         keys = list(range(len(keys)))
         from_bags = _from_bags(node, answer, finer, into, max(1, len(rows)))

@@ -18,6 +18,7 @@ from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import MARK, Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
+from headrace.kernel.sure import Sure
 from headrace.plan.plan import Node, Plan, Slices
 from headrace.query import Expression, Window
 
@@ -79,12 +80,13 @@ class Cascade:
     conditions: Conditions
     at_source: bool = False
 
-    def run(self, index: int, rows: Rows) -> Iterator[Piece]:
-        """All that comes of a node's rows."""
+    def run(self, index: int, rows: Rows, above: Sure | None = None) -> Iterator[Piece]:
+        """All that comes of a node's rows; `above` is about those that they were made of, where these are here."""
         node = self.plan.nodes[index]
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
+        sure = Sure(node, rows, above)
         windows: dict[Window | None, Rows] = {}
         for number in self.plan.answers_of(index):
             measure, answer = self.measures.answer(number), self.plan.answers[number]
@@ -92,7 +94,7 @@ class Cascade:
             begin, window = time.perf_counter(), answer.query.window
             if window not in windows:
                 windows[window] = merge_slices(window, node.slices, rows)
-            for columns, count in finish(node, answer, windows[window]):
+            for columns, count in finish(node, answer, windows[window], sure.of(answer)):
                 size = sum(column.nbytes for column in columns)
                 measure.add(0, count, size, time.perf_counter() - begin)
                 yield Ready(number, count, tuple(columns))
@@ -108,7 +110,7 @@ class Cascade:
             else:
                 below = reduce_to(node, self.plan.nodes[child], rows, self.conditions)
                 measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
-                yield from self.run(child, below)
+                yield from self.run(child, below, sure)
 
     def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
         """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""

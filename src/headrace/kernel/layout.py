@@ -61,6 +61,13 @@ class Layout:
         fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
         return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
 
+    def bits(self, columns: Sequence[int]) -> Words:
+        """Which bits of each word belong to some columns."""
+        found = np.zeros(self.words, dtype=np.int64)
+        for place in (self.places[column] for column in columns):
+            found[place.word] |= wrapped(((1 << place.bits) - 1) << place.shift)
+        return found
+
     def fields(self, columns: Sequence[int], bases: Sequence[int]) -> Words:
         """For `matrix.unpack`: where the codes of some columns are, and what is to be added to them."""
         places = [self.places[column] for column in columns]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +15,7 @@ from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.costs import Costs
+from headrace.plan.dependent import Deciding, gathered
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
@@ -43,6 +46,11 @@ class Member:
         bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
         return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
+    @property
+    def has_bag(self) -> bool:
+        """Whether an aggregate of the query needs a bag."""
+        return any(isinstance(recipe, BagRecipe) for recipe in self.recipes)
+
 
 def make_plan(
     queries: Iterable[Guarded],
@@ -72,13 +80,13 @@ def make_plan(
             beside.append((query.name, str(reason)))
     times = {member.query.window.time for member in members if member.query.window is not None}
     shapes = Shapes([time for time in times if facts[time].nullable], filters)
-    wanted: dict[Shape, list[Member]] = {}
-    for member in members:
-        wanted.setdefault(_shape(member, shapes), []).append(member)
+    deciding = Deciding(sizes)
+    wanted = _wanted(members, shapes, deciding)
     lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
     tree: Tree[Shape] = SEARCHES[search](lattice)
     expected = _expected(tree, lattice)
     plan = _plan(tree, expected, wanted, shapes, sizes.span_us, cores, tuple(beside))
+    plan = dataclasses.replace(plan, answers=_assuming(plan, deciding))
     seconds = (cost / 1e9 for cost in (tree.cost, none(lattice).cost, lattice.least()))
     plan = dataclasses.replace(plan, estimate=Estimate(*seconds))
     return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
@@ -101,6 +109,40 @@ def _shape(member: Member, shapes: Shapes) -> Shape:
         member.query.where,
         _slices(window),
         overlap=window is not None and not window.tumbling,
+    )
+
+
+def _wanted(members: Iterable[Member], shapes: Shapes, deciding: Deciding) -> dict[Shape, list[Member]]:
+    """The nodes that queries come from. Those of the same groups come from one, which has the keys of all."""
+    wanted: dict[Shape, list[Member]] = {}
+    for member in members:
+        wanted.setdefault(_shape(member, shapes), []).append(member)
+    alike: dict[Shape, list[Shape]] = {}
+    for shape, sharing in wanted.items():
+        apart = any(member.has_bag for member in sharing)
+        alike.setdefault(shape if apart else shape._replace(keys=0), []).append(shape)
+    merged: dict[Shape, list[Member]] = {}
+    for likely in alike.values():
+        for same in deciding.same_groups([shapes.keys(shape) for shape in likely]):
+            keys = functools.reduce(operator.or_, (likely[number].keys for number in same))
+            sharing = [member for number in same for member in wanted[likely[number]]]
+            merged.setdefault(likely[0]._replace(keys=keys), []).extend(sharing)
+    return merged
+
+
+def _assuming(plan: Plan, deciding: Deciding) -> tuple[Answer, ...]:
+    """Answers with what they assume of keys: all that is decided by the same ones is one thing to be sure of."""
+    assumed = []
+    for answer in plan.answers:
+        # Where there are bags, rows are grouped anyway.
+        node_keys = answer.keys if answer.from_bag else plan.nodes[answer.node].keys
+        steps = deciding.steps(answer.keys, node_keys)
+        assert steps is not None, "queries share a node only if their keys decide those of all"
+        assumed.append(steps)
+    all_decided = gathered(step for steps in assumed for step in steps)
+    return tuple(
+        dataclasses.replace(answer, assumed=tuple({all_decided[step.keys]: None for step in steps}))
+        for answer, steps in zip(plan.answers, assumed, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ rows are dealt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headrace.plan.costs import Costs
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan, Slices
@@ -202,9 +202,7 @@ def _flattened(roots: Sequence[_Branch], plan: Plan) -> Plan:
     for root in roots:
         add(root, None)
     answers = [
-        Answer(answer.query, answer.keys, place, answer.recipes)
-        for place, (branch, _) in enumerate(listed)
-        for answer in branch.answers
+        replace(answer, node=place) for place, (branch, _) in enumerate(listed) for answer in branch.answers
     ]
     return Plan(
         tuple(branch.node for branch, _ in listed),

@@ -94,10 +94,23 @@ class Deal:
 
 
 @dataclass(frozen=True, slots=True)
+class Dependency:
+    """Keys whose values decide those of other keys, as far as a sample of the records shows."""
+
+    keys: tuple[Expression, ...]
+    decided: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        keys, decided = (", ".join(key.sql for key in side) for side in (self.keys, self.decided))
+        return f"{keys} {'decides' if len(self.keys) == 1 else 'decide'} {decided}"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A query's place in the plan: the node that it comes from, and a recipe for each of its aggregates.
 
-    The node has the query's groups as its rows or, where an aggregate needs a bag, finer ones.
+    The node has the query's groups as its rows or, where an aggregate needs a bag, finer ones. It may have more
+    keys than the query, for others that share it: the query's keys decide these, if what is `assumed` is true.
     """
 
     query: Query
@@ -105,6 +118,7 @@ class Answer:
     """The query's keys, as the node has them."""
     node: int
     recipes: tuple[AnyRecipe, ...]
+    assumed: tuple[Dependency, ...] = ()
 
     @property
     def from_bag(self) -> bool:
@@ -244,7 +258,8 @@ class Plan:
         if deal.epoch is not None and (self.crosses(node) or not deal.keeps(self.nodes[node].slices)):
             return False
         answers = [self.answers[number] for number in self.answers_of(node)]
-        keys = [self.nodes[node].keys, *(answer.keys for answer in answers if answer.from_bag)]
+        finer = (answer for answer in answers if answer.from_bag or answer.assumed)
+        keys = [self.nodes[node].keys, *(answer.keys for answer in finer)]
         return deal.key is None or all(deal.key in own for own in keys)
 
     def carried(self, node: int) -> bool:

@@ -34,6 +34,7 @@ def as_json(plan: Plan) -> str:
         | {"any of": [condition.sql for condition in node.any_of], "slices": _length(node.slices)}
         | {"marks": [mark.sql for mark in node.marks]}
         | {"states": len(node.states), "answers": list(plan.names(index))}
+        | {"assumed": sorted({str(d) for n in plan.answers_of(index) for d in plan.answers[n].assumed})}
         | {"rows": round(plan.expected[index].rows), "seconds": plan.expected[index].seconds}
         | ({"dealt by": str(deal)} if (deal := plan.deals[index]) is not None else {})
         for index, (node, parent) in enumerate(zip(plan.nodes, plan.parents, strict=True))
@@ -51,7 +52,8 @@ def _expectation(plan: Plan, index: int) -> str:
     own, parent = plan.expected[index], plan.parents[index]
     text = f"about {own.rows:,.0f} rows in {own.seconds:.2f} s"
     if plan.names(index):
-        return text
+        assumed = dict.fromkeys(d for number in plan.answers_of(index) for d in plan.answers[number].assumed)
+        return "; ".join([text, *([f"one node for all, as {' and '.join(map(str, assumed))}"] if assumed else [])])
     children = plan.children(index)
     if plan.carried(index):
         return f"about {own.rows:,.0f} rows travel, so that those of {_count(len(children), 'node')} need not"

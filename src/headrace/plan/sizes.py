@@ -81,6 +81,10 @@ class Sizes:
             self._groups[place] = count * self._in_slice(terms, chosen, self.records(chosen) / count)
         return self._groups[place]
 
+    def values(self, key: Expression) -> Hashes | None:
+        """Hashes of a key's values in the sample's records; None where the key is not known."""
+        return self._hash((key, False)) if key in self._known else None
+
     def slices(self, slices: Slices | None) -> float:
         """How many slices there are in the stream; without any, all records are in one."""
         if slices is None:
