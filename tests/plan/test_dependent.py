@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.plan.dependent import Deciding, earlier
+from headrace.plan.dependent import Deciding, first_alike
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
@@ -61,10 +61,8 @@ def test_two_keys_decide_another() -> None:
 
 def test_sets_of_the_same_groups() -> None:
     deciding = deciding_of(sample())
-    assert deciding.same_groups([named("addr"), named("code asn"), named("subnet"), named("code subnet")]) == [
-        [0, 1, 3],
-        [2],
-    ]
+    sets = ["addr", "code asn", "subnet", "code subnet", "origin dest", "dest distance origin", "dest distance"]
+    assert deciding.same_groups([*map(named, sets)]) == [[0, 1, 3], [2], [4, 5], [6]]
 
 
 def test_one_exception_is_enough() -> None:
@@ -86,7 +84,7 @@ def test_keys_that_the_sample_does_not_have_decide_nothing() -> None:
     assert Deciding(Sizes([], 0, None)).same_groups([named("a"), named("a b")]) == [[0], [1]]
 
 
-def test_earlier_rows() -> None:
+def test_the_first_row_alike() -> None:
     values = np.random.default_rng(5).integers(0, 300, size=2000).astype(np.uint64) * np.uint64(1 << 32)
     _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
-    assert earlier(values).tolist() == firsts[numbers].tolist()
+    assert first_alike(values).tolist() == firsts[numbers].tolist()

@@ -7,7 +7,7 @@ That the sample has no exception does not prove that there is none: the kernel a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numba
 import numpy as np
@@ -20,10 +20,11 @@ from headrace.query import Expression
 _ENOUGH, _ENOUGH_SHARE = 32, 1 / 64
 """So many records, and such a part of all, have to agree with an earlier one of the same keys before these are
 believed to decide. A wrong belief costs time only."""
-_FEW = 1 << 13
-"""The first rows, which show most exceptions."""
+_FEW, _SOME = 1 << 10, 1 << 13
+"""The first rows show most exceptions."""
 
 Keys = tuple[Expression, ...]
+Places = npt.NDArray[np.int32]
 
 
 class Deciding:
@@ -31,64 +32,102 @@ class Deciding:
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
-        self._decided: dict[tuple[Keys, Expression], bool] = {}
-        self._earlier: dict[tuple[Keys, int | None], npt.NDArray[np.int32]] = {}
+        self._agreed: dict[tuple[Keys, Expression, int | None], bool] = {}
+        self._repeated: dict[tuple[Keys, int | None], bool] = {}
+        self._alike: dict[tuple[Keys, int | None], Places | None] = {}
 
     def same_groups(self, sets: Sequence[Collection[Expression]]) -> list[list[int]]:
         """Sets of keys, by their numbers, such that those together have the same groups."""
-        found: list[list[int]] = []
-        for number, own in enumerate(sets):
-            for others in found:
-                union = {*own, *(key for other in others for key in sets[other])}
-                if all(self.steps(sets[one], union) is not None for one in (number, *others)):
-                    others.append(number)
-                    break
-            else:
-                found.append([number])
-        return found
+        groups = [[*range(len(sets))]]
+        for rows in (_SOME, None):
+            groups = [part for group in groups for part in self._parts(group, sets, rows)]
+        return groups
 
-    def steps(self, keys: Iterable[Expression], all_keys: Iterable[Expression]) -> list[Dependency] | None:
+    def _parts(
+        self, numbers: list[int], sets: Sequence[Collection[Expression]], rows: int | None
+    ) -> Iterator[list[int]]:
+        """Some of the sets, apart where the first rows, or all, show that their groups are not the same."""
+        if len(numbers) == 1:
+            yield numbers
+            return
+        all_keys = {key for number in numbers for key in sets[number]}
+        alike: dict[frozenset[Expression], list[int]] = {}
+        for number in numbers:
+            steps = self._steps(sets[number], all_keys, rows)
+            alike.setdefault(frozenset([*sets[number], *(key for _, key in steps)]), []).append(number)
+        for part in alike.values():
+            together = {key for number in part for key in sets[number]}
+            if rows is not None or all(self.steps(sets[number], together) is not None for number in part):
+                yield part
+            else:  # one decides another through a key that none of them has
+                yield from ([number] for number in part)
+
+    def steps(self, keys: Collection[Expression], all_keys: Collection[Expression]) -> list[Dependency] | None:
         """How some keys decide all, one after the other; None where they do not."""
-        known = sorted(keys, key=str)
-        missing = sorted(set(all_keys).difference(known), key=str)
-        steps = []
-        while missing:
-            found = next(((key, by) for key in missing if (by := self._by(known, key)) is not None), None)
-            if found is None:
-                return None
-            key, by = found
-            steps.append(Dependency(by, (key,)))
-            known.append(key)
-            missing.remove(key)
-        return steps
+        steps = self._steps(keys, all_keys, None)
+        missing = len({*all_keys} - {*keys} - {key for _, key in steps})
+        return None if missing else [Dependency(by, (key,)) for by, key in steps]
 
-    def _by(self, keys: Sequence[Expression], other: Expression) -> Keys | None:
+    def _steps(
+        self, keys: Iterable[Expression], all_keys: Iterable[Expression], rows: int | None
+    ) -> list[tuple[Keys, Expression]]:
+        """Which keys decide which others among all, one after the other, in the first rows or in all."""
+        known = tuple(sorted(keys, key=str))
+        waiting = sorted(set(all_keys).difference(known), key=str)
+        steps: list[tuple[Keys, Expression]] = []
+        while True:
+            found = [(by, key) for key in waiting if (by := self._by(known, key, rows)) is not None]
+            if not found:
+                return steps
+            steps += found
+            known += tuple(key for _, key in found)
+            waiting = [key for key in waiting if key not in known]
+
+    def _by(self, keys: Keys, other: Expression, rows: int | None) -> Keys | None:
         """One of some keys, or two, that decide another."""
+        if not self._agree(keys, other, _FEW):
+            return None
         for key in keys:
-            if self._decides((key,), other):
+            if self._decide((key,), other, rows):
                 return (key,)
-        if len(keys) > 1 and self._decides(tuple(keys), other):
-            return next((pair for pair in itertools.combinations(keys, 2) if self._decides(pair, other)), None)
+        if len(keys) > 1 and self._agree(keys, other, _SOME):
+            pairs = itertools.combinations(keys, 2)
+            return next((pair for pair in pairs if self._decide(pair, other, rows)), None)
         return None
 
-    def _decides(self, keys: Keys, other: Expression) -> bool:
-        if (keys, other) not in self._decided:
-            self._decided[keys, other] = self._agree(keys, other, _FEW) and self._agree(keys, other, None)
-        return self._decided[keys, other]
+    def _decide(self, keys: Keys, other: Expression, rows: int | None) -> bool:
+        return self._agree(keys, other, _FEW) and self._repeat(keys, rows) and self._agree(keys, other, rows)
 
     def _agree(self, keys: Keys, other: Expression, rows: int | None) -> bool:
-        """Whether all of the first rows, or just all, agree with an earlier one, where there is one."""
-        columns = [self._sizes.values(key) for key in (*keys, other)]
-        known = [column[:rows] for column in columns if column is not None]
-        if len(known) < len(columns):
-            return False
-        *deciding, decided = known
-        if (keys, rows) not in self._earlier:
-            self._earlier[keys, rows] = earlier(np.add.reduce(deciding))
-        same = self._earlier[keys, rows]
-        repeated = int(np.count_nonzero(same != np.arange(len(same), dtype=np.int32)))
-        enough = rows is not None or repeated >= max(_ENOUGH, _ENOUGH_SHARE * len(same))
-        return enough and bool((decided[same] == decided).all())
+        """Whether each of the first rows, or of all, agrees with an earlier one, if there is any."""
+        place = keys, other, rows
+        if place not in self._agreed:
+            same, decided = self._first_alike(keys, rows), self._sizes.values(other)
+            self._agreed[place] = (
+                same is not None and decided is not None and bool((decided[same] == decided[:rows]).all())
+            )
+        return self._agreed[place]
+
+    def _repeat(self, keys: Keys, rows: int | None) -> bool:
+        """Whether enough of the rows have an earlier one."""
+        place = keys, rows
+        if place not in self._repeated:
+            same = self._first_alike(keys, rows)
+            self._repeated[place] = same is not None and _count_repeated(same) >= max(
+                _ENOUGH, _ENOUGH_SHARE * len(same)
+            )
+        return self._repeated[place]
+
+    def _first_alike(self, keys: Keys, rows: int | None) -> Places | None:
+        """For each of the first rows, or of all, the first that has the same keys; None where one is not known."""
+        if (keys, rows) not in self._alike:
+            known = [values[:rows] for key in keys if (values := self._sizes.values(key)) is not None]
+            self._alike[keys, rows] = first_alike(np.add.reduce(known)) if len(known) == len(keys) > 0 else None
+        return self._alike[keys, rows]
+
+
+def _count_repeated(same: Places) -> int:
+    return int(np.count_nonzero(same != np.arange(len(same), dtype=np.int32)))
 
 
 def gathered(steps: Iterable[Dependency]) -> dict[Keys, Dependency]:
@@ -100,8 +139,8 @@ def gathered(steps: Iterable[Dependency]) -> dict[Keys, Dependency]:
 
 
 @numba.njit(nogil=True, cache=True)
-def earlier(hashes):  # type: ignore[no-untyped-def]
-    """For each row the first one that has the same hash, perhaps itself."""
+def first_alike(hashes):  # type: ignore[no-untyped-def]
+    """For each row the first that has the same hash, perhaps itself."""
     capacity = 64
     while capacity < 2 * len(hashes):
         capacity *= 2
