@@ -3,7 +3,8 @@
     python benchmarks/order.py --workloads 20
 
 A workload is some of the benchmark's queries over flows or trades that are made for it. The plans of all searches
-take turns, and the best of some rounds counts for each.
+take turns, and the best of some rounds counts for each. A plan that several searches find has one time, the best of
+all its rounds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def main() -> None:
             draw = random.Random(number)
             questions = draw.sample(TOPICS[topic].take(200), draw.choice((3, 6, 12, 24, 48)))
             contest = Contest.of(path, topic, questions, spark)
-            best = contest.run(arguments.rounds, draw)
+            best = contest.of_plans(contest.run(arguments.rounds, draw))
             ratio = best[DEFAULT] / min(best.values())
             near += ratio <= NEAR
             figures = [f"{best[name]:.2f} ({contest.expected(name):.2f})" for name in NAMES]
@@ -64,16 +65,16 @@ def main() -> None:
             console.print(f"{kind} {number}: {ratio:.2f}", highlight=False)
         flows = tuple(Question(f"q{n}", keys, (Measure("count", "", "n"),)) for n, keys in enumerate(DISJOINT))
         disjoint = Contest.of(streams["backbone"][1], "netflow", flows, spark)
-        best = disjoint.run(arguments.rounds, random.Random(0))
+        best = disjoint.run(2 * arguments.rounds, random.Random(0))
         apart = len(disjoint.plans[DEFAULT].roots)
         spark.stop()
     console.print(table)
     console.print(
-        f"the default is within {NEAR - 1:.0%} of the fastest in {near} of {arguments.workloads} workloads"
+        f"the default's plan is within {NEAR - 1:.0%} of the fastest in {near} of {arguments.workloads} workloads"
     )
     console.print(
         f"where sharing does not pay: {apart} passes for {len(DISJOINT)} queries, "
-        f"{best[DEFAULT] / best['none']:.3f} times as long as without sharing"
+        f"{best[DEFAULT] / best['none']:.3f} times as long as without sharing, planning included"
     )
 
 
@@ -111,6 +112,13 @@ class Contest:
                 if turn:
                     best[name] = min(best[name], time.perf_counter() - begin)
         return best
+
+    def of_plans(self, best: Mapping[str, float]) -> dict[str, float]:
+        """The best time of each search's plan, whichever search found it."""
+        trees = {name: (plan.nodes, plan.parents, plan.deals) for name, plan in self.plans.items()}
+        return {
+            name: min(best[other] for other, tree in trees.items() if tree == trees[name]) for name in self.plans
+        }
 
 
 def _streams(folder: Path, rows: int) -> dict[str, tuple[str, Path]]:
