@@ -3,8 +3,8 @@
     python benchmarks/order.py --workloads 20
 
 A workload is some of the benchmark's queries over flows or trades that are made for it. The plans of all searches
-take turns, and the best of some rounds counts for each. A plan that several searches find has one time, the best of
-all its rounds.
+take turns, and the best of some rounds counts for each. A plan that several searches find has one time: the best
+of all its rounds.
 """
 
 from __future__ import annotations

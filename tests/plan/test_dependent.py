@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.plan.dependent import Deciding, first_alike
+from headrace.plan.shapes import Shapes
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
@@ -82,6 +83,19 @@ def test_keys_that_the_sample_does_not_have_decide_nothing() -> None:
     assert steps_of(deciding, "addr", "unknown") is None
     assert steps_of(deciding, "unknown", "addr") is None
     assert Deciding(Sizes([], 0, None)).same_groups([named("a"), named("a b")]) == [[0], [1]]
+
+
+def test_groups_are_counted_by_the_keys_that_decide() -> None:
+    deciding, shapes = deciding_of(sample()), Shapes()
+    shape = shapes.shape(named("other asn code subnet addr"), None, None, overlap=False)
+    assert shapes.deciding_keys(shape) == tuple(named("other asn code subnet addr"))
+    shapes.learn(deciding.decides)
+    # An address and its code decide each other: the one that came first stays.
+    assert shapes.deciding_keys(shape) == tuple(named("other code"))
+    assert shapes.deciding_keys(shapes.shape(named("asn addr"), None, None, overlap=False)) == tuple(named("addr"))
+    assert shapes.deciding_keys(shapes.shape(named("asn other"), None, None, overlap=False)) == tuple(
+        named("other asn")
+    )
 
 
 def test_the_first_row_alike() -> None:

@@ -82,6 +82,7 @@ def make_plan(
     shapes = Shapes([time for time in times if facts[time].nullable], filters)
     deciding = Deciding(sizes)
     wanted = _wanted(members, shapes, deciding)
+    shapes.learn(deciding.decides)
     lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
     tree: Tree[Shape] = SEARCHES[search](lattice)
     expected = _expected(tree, lattice)

@@ -68,6 +68,10 @@ class Deciding:
         missing = len({*all_keys} - {*keys} - {key for _, key in steps})
         return None if missing else [Dependency(by, (key,)) for by, key in steps]
 
+    def decides(self, key: Expression, other: Expression) -> bool:
+        """Whether one key decides another."""
+        return self._decide((key,), other, None)
+
     def _steps(
         self, keys: Iterable[Expression], all_keys: Iterable[Expression], rows: int | None
     ) -> list[tuple[Keys, Expression]]:

@@ -75,7 +75,9 @@ class Lattice:
         """How many rows a node is thought to have: no fewer than one that is made from it."""
         if shape not in self._rows:
             of = self._shapes
-            found = self._sizes.groups(of.keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape))
+            found = self._sizes.groups(
+                of.deciding_keys(shape), of.marks(shape), of.any_of(shape), of.slices(shape)
+            )
             if shape not in self._wanted:
                 found = max(found, *map(self.rows, self._made_from(shape)), 0.0)
             if shape.marks:

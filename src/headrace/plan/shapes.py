@@ -8,8 +8,9 @@ the parent's keys decide that (`dstport = 443` where dstport is a key), or its t
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,6 +67,8 @@ class Shapes:
         self._slices: dict[Slices, int] = {}
         self._shorter: dict[tuple[int | None, int | None], bool] = {}
         self._decided: dict[int, int] = {}
+        self._deciding: list[tuple[int, int]] = []
+        """Keys that decide others, with those."""
 
     def shape(
         self, keys: Iterable[Expression], where: Expression | None, slices: Slices | None, overlap: bool
@@ -92,6 +95,22 @@ class Shapes:
     def keys(self, shape: Shape) -> tuple[Expression, ...]:
         """The keys of a shape, in the order in which queries name them first."""
         return _some(self._keys, shape.keys)
+
+    def learn(self, decides: Callable[[Expression, Expression], bool]) -> None:
+        """Take note of the keys that decide others; of some that decide each other, the first decides."""
+        pairs = itertools.permutations(self._keys.items(), 2)
+        decided = {(i, j) for (one, i), (other, j) in pairs if decides(one, other)}
+        decided -= {(j, i) for i, j in decided if i < j}
+        masks = ((i, sum(1 << j for one, j in decided if one == i)) for i in self._keys.values())
+        self._deciding = [(1 << i, others) for i, others in masks if others]
+
+    def deciding_keys(self, shape: Shape) -> tuple[Expression, ...]:
+        """The keys of a shape without those that others of them decide: there are as many groups of these."""
+        keys = shape.keys
+        for key, others in self._deciding:
+            if shape.keys & key:
+                keys &= ~others
+        return _some(self._keys, keys)
 
     def marks(self, shape: Shape) -> tuple[Expression, ...]:
         """The marks of a shape."""
