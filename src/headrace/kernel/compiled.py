@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, slot_count
-from headrace.kernel import combine, matrix, table
+from headrace.kernel import combine, matrix, sure, table
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
-from headrace.plan import growth
+from headrace.plan import dependent, growth
 from headrace.plan.search import steiner
 
 _FUNCTIONS = [
     function
-    for module in (combine, matrix, table, growth, steiner)
+    for module in (combine, matrix, sure, table, dependent, growth, steiner)
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
@@ -39,6 +39,8 @@ def load_kernels() -> bool:
         for chosen in (None, np.arange(rows)):
             reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
         reduce(reducer.rows, [1], [0])[0].columns([0], [0])
+        sure.decides(reducer.rows.matrix, reducer.rows.layout.bits([0]), reducer.rows.layout.bits([1]))
+    dependent.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before
