@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.algebra.ops import Words
 from headrace.kernel.rows import Rows
+from headrace.kernel.table import mix
 from headrace.plan.plan import Answer, Dependency, Node
 from headrace.query import Expression
 
@@ -21,19 +22,19 @@ class Sure:
 
     def __init__(self, node: Node, rows: Rows, above: Sure | None) -> None:
         self._node, self._rows = node, rows
-        self._true: set[Dependency] = set(above._true) if above is not None else set()
-        self._false: set[Dependency] = set()
+        known: dict[Dependency, bool] = above._found if above is not None else {}
+        self._found: dict[Dependency, bool] = {dependency: True for dependency, true in known.items() if true}
 
     def of(self, answer: Answer) -> bool:
         """Whether all that an answer assumes is true."""
         return all(map(self._holds, answer.assumed))
 
     def _holds(self, dependency: Dependency) -> bool:
-        if dependency not in self._true and dependency not in self._false:
+        if dependency not in self._found:
             decided = [key for key in dependency.decided if key in self._node.keys]
-            true = decides(self._rows.matrix, self._bits(dependency.keys), self._bits(decided))
-            (self._true if true else self._false).add(dependency)
-        return dependency in self._true
+            bits = self._bits(dependency.keys), self._bits(decided)
+            self._found[dependency] = decides(self._rows.matrix, *bits)
+        return self._found[dependency]
 
     def _bits(self, keys: Iterable[Expression]) -> Words:
         """Which bits of the words of each row's key belong to some keys."""
@@ -72,8 +73,7 @@ def _place(rows, i, deciding, index):  # type: ignore[no-untyped-def]
     """Where in an index the row of the same value is, or has its place."""
     h = np.uint64(0)
     for word in range(len(deciding)):
-        h = (h ^ np.uint64(rows[i, word] & deciding[word])) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(32)
+        h = mix(h, rows[i, word] & deciding[word])
     mask = np.uint64(len(index) - 1)
     place = h & mask
     while index[place] != 0 and not _equal(rows, i, index[place] - 1, deciding):

@@ -95,7 +95,8 @@ def _aligned(count: int, width: int) -> Words:
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _mix(h, word):  # type: ignore[no-untyped-def]
+def mix(h, word):  # type: ignore[no-untyped-def]
+    """A hash of one word more."""
     h = (h ^ np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(32))
 
@@ -117,7 +118,7 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
     for g in range(count):
         h = np.uint64(0)
         for j in range(words):
-            h = _mix(h, rows[g, j])
+            h = mix(h, rows[g, j])
         h = _finish(h)
         place = h & mask
         while index[place] != 0:
@@ -156,7 +157,7 @@ def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: igno
     for i in range(low, high):
         h = np.uint64(0)
         for j in range(words):
-            h = _mix(h, batch[i, j])
+            h = mix(h, batch[i, j])
         hashes[i - low] = _finish(h)
     for i in range(high - low):
         entries[i] = index[hashes[i] & mask]

@@ -19,7 +19,7 @@ from headrace.plan.dependent import Deciding, gathered
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, Slices
+from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, Slices, has_bag
 from headrace.plan.search import DEFAULT, SEARCHES, none
 from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
@@ -45,11 +45,6 @@ class Member:
         """The keys of the node that the query comes from: its own, and what its bags hold."""
         bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
         return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
-
-    @property
-    def has_bag(self) -> bool:
-        """Whether an aggregate of the query needs a bag."""
-        return any(isinstance(recipe, BagRecipe) for recipe in self.recipes)
 
 
 def make_plan(
@@ -87,9 +82,8 @@ def make_plan(
     tree: Tree[Shape] = SEARCHES[search](lattice)
     expected = _expected(tree, lattice)
     plan = _plan(tree, expected, wanted, shapes, sizes.span_us, cores, tuple(beside))
-    plan = dataclasses.replace(plan, answers=_assuming(plan, deciding))
     seconds = (cost / 1e9 for cost in (tree.cost, none(lattice).cost, lattice.least()))
-    plan = dataclasses.replace(plan, estimate=Estimate(*seconds))
+    plan = dataclasses.replace(plan, answers=_assuming(plan, deciding), estimate=Estimate(*seconds))
     return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
 
 
@@ -120,7 +114,7 @@ def _wanted(members: Iterable[Member], shapes: Shapes, deciding: Deciding) -> di
         wanted.setdefault(_shape(member, shapes), []).append(member)
     alike: dict[Shape, list[Shape]] = {}
     for shape, sharing in wanted.items():
-        apart = any(member.has_bag for member in sharing)
+        apart = any(has_bag(member.recipes) for member in sharing)
         alike.setdefault(shape if apart else shape._replace(keys=0), []).append(shape)
     merged: dict[Shape, list[Member]] = {}
     for likely in alike.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,11 @@ from headrace.query import Expression, Query
 from headrace.query.interval import format_interval
 
 AnyRecipe = Recipe | BagRecipe
+
+
+def has_bag(recipes: Iterable[AnyRecipe]) -> bool:
+    """Whether an aggregate needs a bag."""
+    return any(isinstance(recipe, BagRecipe) for recipe in recipes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,7 @@ class Answer:
     @property
     def from_bag(self) -> bool:
         """Whether the rows of the node are finer than the query's groups."""
-        return any(isinstance(recipe, BagRecipe) for recipe in self.recipes)
+        return has_bag(self.recipes)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:

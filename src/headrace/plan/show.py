@@ -34,7 +34,7 @@ def as_json(plan: Plan) -> str:
         | {"any of": [condition.sql for condition in node.any_of], "slices": _length(node.slices)}
         | {"marks": [mark.sql for mark in node.marks]}
         | {"states": len(node.states), "answers": list(plan.names(index))}
-        | {"assumed": sorted({str(d) for n in plan.answers_of(index) for d in plan.answers[n].assumed})}
+        | {"assumed": sorted(_assumed(plan, index))}
         | {"rows": round(plan.expected[index].rows), "seconds": plan.expected[index].seconds}
         | ({"dealt by": str(deal)} if (deal := plan.deals[index]) is not None else {})
         for index, (node, parent) in enumerate(zip(plan.nodes, plan.parents, strict=True))
@@ -52,14 +52,20 @@ def _expectation(plan: Plan, index: int) -> str:
     own, parent = plan.expected[index], plan.parents[index]
     text = f"about {own.rows:,.0f} rows in {own.seconds:.2f} s"
     if plan.names(index):
-        assumed = dict.fromkeys(d for number in plan.answers_of(index) for d in plan.answers[number].assumed)
-        return "; ".join([text, *([f"one node for all, as {' and '.join(map(str, assumed))}"] if assumed else [])])
+        assumed = " and ".join(_assumed(plan, index))
+        return f"{text}; one node for all, as {assumed}" if assumed else text
     children = plan.children(index)
     if plan.carried(index):
         return f"about {own.rows:,.0f} rows travel, so that those of {_count(len(children), 'node')} need not"
     source = f"{plan.expected[parent].rows:,.0f} rows" if parent is not None else "the records"
     made = f"{_count(len(children), 'node')} made from these instead of {source}"
     return f"{text}; {made} {'saves' if len(children) == 1 else 'save'} {own.saved:.2f} s"
+
+
+def _assumed(plan: Plan, index: int) -> list[str]:
+    """What the answers of a node assume, each once."""
+    answers = [plan.answers[number] for number in plan.answers_of(index)]
+    return list(dict.fromkeys(str(dependency) for answer in answers for dependency in answer.assumed))
 
 
 def _count(number: int, what: str) -> str:
