@@ -26,8 +26,8 @@ from rich.table import Table
 from headrace.algebra.words import to_words
 from headrace.plan.gee import gee
 from headrace.plan.growth import Hashes
-from headrace.plan.plan import Slices
 from headrace.plan.sizes import Sizes, hash_column
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 from headrace.query.interval import parse_interval_us
 from headrace.sources.parquet import read_footers
@@ -58,7 +58,7 @@ class _Trial:
         self._keys = arguments.keys.split(",") if arguments.keys else [f.name for f in schema if _is_key(f.type)]
         table = dataset.dataset(arguments.path).to_table(columns=[*self._keys, arguments.time])
         time = Expression.parse(f"`{arguments.time}`")
-        self._slices = Slices(time, parse_interval_us(arguments.window))
+        self._slices = Slices.every(time, parse_interval_us(arguments.window))
         self._window = arguments.window
         times, _ = to_words(table[arguments.time].combine_chunks().cast(pa.timestamp("us", "UTC")))
         self._numbers = self._slices.number_of(times)
@@ -70,7 +70,7 @@ class _Trial:
             read_footers(arguments.path, [arguments.time]), self._keys, round(self._records * arguments.share)
         )
         blocks = [{Expression.parse(f"`{key}`"): batch[key] for key in self._keys} for batch in batches]
-        busy_us = len(np.unique(self._numbers)) * self._slices.size_us
+        busy_us = len(np.unique(self._numbers)) * self._slices.unit_us
         self._sizes = Sizes(blocks, self._records, busy_us)
 
     def run(self) -> None:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from headrace.algebra.states import State
 from headrace.plan.costs import Costs
 from headrace.plan.lattice import Lattice
-from headrace.plan.plan import Slices
 from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 
 TIME = Expression.parse("ts")
@@ -36,8 +36,8 @@ def random_lattice(
         keys = draw.sample(columns, draw.randint(1, 3))
         where = draw.choice(conditions) if filters and draw.random() < 0.3 else None
         minutes = draw.choice(_MINUTES)
-        slices = Slices(TIME, minutes * 60_000_000) if windows and draw.random() < 0.5 else None
-        wanted[shapes.shape(keys, where, slices, overlap=False)] = states
+        slices = Slices.every(TIME, minutes * 60_000_000) if windows and draw.random() < 0.5 else None
+        wanted[shapes.shape(keys, where, slices)] = states
     return Lattice(wanted, shapes, sizes, Costs())
 
 

@@ -51,7 +51,13 @@ CONDITIONS, FILTERS = learn_filters(
     map(Expression.parse, WHERE), map(Expression.parse, "ab"), FACTS, Session(TYPES, "UTC", usual=True)
 )
 WINDOWS = ("", "window(ts, '1 minute')", "window(ts, '2 minutes')", "window(ts, '6 minutes')")
-OVERLAPPING = ("window(ts, '3 minutes', '1 minute')", "window(ts, '4 minutes', '2 minutes', '1 minute')")
+OVERLAPPING = (
+    "window(ts, '3 minutes', '1 minute')",
+    "window(ts, '4 minutes', '2 minutes', '1 minute')",
+    "window(ts, '5 minutes', '3 minutes')",
+    "window(ts, '210 seconds', '2 minutes', '-30 seconds')",
+    "window(ts, '15 minutes', '30 seconds')",
+)
 RECORDS = st.lists(
     st.tuples(
         st.integers(0, 20 * MINUTE),
@@ -68,7 +74,7 @@ RECORDS = st.lists(
 def texts(draw: st.DrawFn) -> str:
     keys = draw(st.sets(st.sampled_from("ab")))
     window = draw(st.sampled_from(WINDOWS + OVERLAPPING))
-    measure = draw(st.sampled_from(["count(*)", "sum(x)", "count(DISTINCT b)"]))
+    measure = draw(st.sampled_from(["count(*)", "sum(x)", "max(x)", "count(DISTINCT b)"]))
     group = ", ".join([*([window] if window else []), *sorted(keys)])
     where = draw(st.sampled_from(["", "", *(f" WHERE {where}" for where in WHERE)]))
     return f"SELECT {measure} FROM t{where}" + (f" GROUP BY {group}" if group else "")
@@ -172,6 +178,8 @@ def measure(sql: str, members: list[Any]) -> Any:
         return len(members)
     if sql == "sum(x)":
         return sum(member["x"] for member in members) if members else None
+    if sql == "max(x)":
+        return max(member["x"] for member in members) if members else None
     return len({member["b"] for member in members} - {None})
 
 

@@ -16,8 +16,10 @@ from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Sizes
+from headrace.plan.slices import Pair, Slices
 from headrace.query import Expression
 
+TIME, MINUTE = Expression.parse("ts"), 60_000_000
 FACTS = {
     Expression.parse(name): Fact(kind)
     for name, kind in {
@@ -95,13 +97,16 @@ def test_longer_windows_come_from_shorter_ones() -> None:
     assert plan.explain() == (
         "4 queries from 1 passes over the records\n"
         "- (src) per 1 minute: minute [low level, 1 states, dealt by 15 minutes]\n"
-        "  - (src) per 15 minutes: quarter [high level, 1 states]\n"
-        "    - (src) per 1 hour: hour [high level, 1 states]\n"
-        "  - (src) per 5 minutes: sliding [high level, 1 states]"
+        "  - (src) per slice of 2 windows (3.75 minutes on average): phantom [high level, 1 states]\n"
+        "    - (src) per 15 minutes: quarter [high level, 1 states]\n"
+        "      - (src) per 1 hour: hour [high level, 1 states]\n"
+        "    - (src) per 5 minutes: slices [high level, 1 states]\n"
+        "      - (src) per 15 minutes every 5 minutes: sliding [high level, 1 states]"
     )
-    assert {plan.names(node) for node in plan.split_nodes} == {("hour",), ("sliding",)}
-    (offset_us,) = {node.slices.offset_us for node in plan.nodes if node.slices and node.slices.offset_us}
-    assert offset_us == 120_000_000
+    assert [plan.nodes[node].slices for node in plan.split_nodes] == [
+        Slices.every(TIME, 5 * MINUTE, 2 * MINUTE),
+        Slices.every(TIME, 60 * MINUTE),
+    ]
 
 
 def test_windows_that_do_not_fit_share_shorter_slices() -> None:
@@ -112,7 +117,7 @@ def test_windows_that_do_not_fit_share_shorter_slices() -> None:
     )
     assert plan.names(0) == ()
     assert plan.nodes[0].slices is not None
-    assert plan.nodes[0].slices.size_us == 120_000_000
+    assert plan.nodes[0].slices == Slices(TIME, (Pair(4 * MINUTE, 0, 4 * MINUTE), Pair(6 * MINUTE, 0, 6 * MINUTE)))
 
 
 FILTERED = {

@@ -87,15 +87,13 @@ def test_keys_that_the_sample_does_not_have_decide_nothing() -> None:
 
 def test_groups_are_counted_by_the_keys_that_decide() -> None:
     deciding, shapes = deciding_of(sample()), Shapes()
-    shape = shapes.shape(named("other asn code subnet addr"), None, None, overlap=False)
+    shape = shapes.shape(named("other asn code subnet addr"), None, None)
     assert shapes.deciding_keys(shape) == tuple(named("other asn code subnet addr"))
     shapes.learn(deciding.decides)
     # An address and its code decide each other: the one that came first stays.
     assert shapes.deciding_keys(shape) == tuple(named("other code"))
-    assert shapes.deciding_keys(shapes.shape(named("asn addr"), None, None, overlap=False)) == tuple(named("addr"))
-    assert shapes.deciding_keys(shapes.shape(named("asn other"), None, None, overlap=False)) == tuple(
-        named("other asn")
-    )
+    assert shapes.deciding_keys(shapes.shape(named("asn addr"), None, None)) == tuple(named("addr"))
+    assert shapes.deciding_keys(shapes.shape(named("asn other"), None, None)) == tuple(named("other asn"))
 
 
 def test_the_first_row_alike() -> None:

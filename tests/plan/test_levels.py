@@ -25,7 +25,7 @@ def carried(plan: Plan) -> list[int]:
 
 
 def test_one_node_is_carried_for_many_windows_that_no_task_has_whole() -> None:
-    plan = plan_with(FACTS, SIZES, windows(1, 15, 20, 50), cores=8)
+    plan = plan_with(FACTS, SIZES, windows(1, 7, 15), cores=30)
     (node,) = carried(plan)
     parent = plan.parents[node]
     assert parent is not None
@@ -34,7 +34,7 @@ def test_one_node_is_carried_for_many_windows_that_no_task_has_whole() -> None:
     assert plan.names(node) == ()
     assert plan.deals[node] == Deal(key=Expression.parse("src"))
     below = {name for other in range(len(plan.nodes)) if node in plan.above(other) for name in plan.names(other)}
-    assert below == {"of_15", "of_20", "of_50"}
+    assert below == {"of_7", "of_15"}
     assert all(plan.rises(other) == (node in (other, *plan.above(other))) for other in range(len(plan.nodes)))
     assert plan.carries(parent)
     assert "(src, dst) per 1 minute: carried [high level, 1 states, dealt by src]" in plan.explain()
@@ -58,7 +58,7 @@ def test_what_has_no_key_in_common_stays_while_others_make_room() -> None:
     }
     some = {
         f"some_{m}": f"SELECT src, count(*) FROM t WHERE port = 443 GROUP BY window(ts, '{m} minutes'), src, dst"
-        for m in range(6, 16)
+        for m in (6, 8, 10, 12)
     }
     queries = windows(1, 5) | by_one | some
     sizes = sizes_of(10_000_000, src=400, dst=400)

@@ -10,10 +10,10 @@ from headrace.algebra.ops import Op
 from headrace.algebra.states import Lift, State
 from headrace.plan.costs import Costs
 from headrace.plan.lattice import Lattice
-from headrace.plan.plan import Slices
 from headrace.plan.search import SEARCHES, exhaustive, greedy, none, one, randomized
 from headrace.plan.shapes import Shape, Shapes
 from headrace.plan.sizes import Sizes
+from headrace.plan.slices import Times
 from headrace.plan.space import Tree, edge_costs, gain
 from headrace.query import Expression
 from tests.harness.instances import random_lattice
@@ -37,7 +37,7 @@ class Known(Sizes):
         keys: Collection[Expression],
         marks: Collection[Expression],
         any_of: Collection[Expression],
-        slices: Slices | None,
+        slices: Times | None,
     ) -> float:
         return self._given.get("".join(sorted(key.sql for key in keys)), N)
 
@@ -51,7 +51,7 @@ class Example:
         self.space = Lattice(wanted, self.shapes, Known(rows), HASHING)
 
     def shape(self, letters: str) -> Shape:
-        return self.shapes.shape(map(Expression.parse, letters), None, None, overlap=False)
+        return self.shapes.shape(map(Expression.parse, letters), None, None)
 
     def edges(self, tree: Tree[Shape]) -> set[tuple[str, str]]:
         def letters(shape: Shape | None) -> str:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.plan.growth import count_groups
-from headrace.plan.plan import Slices
 from headrace.plan.sizes import Sizes, hash_column
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 
 ROWS = 1_000_000
@@ -50,7 +50,7 @@ def truth(columns: Columns, keys: str, chosen: npt.NDArray[np.bool_] | None = No
 
 
 def slices_of(count: int) -> Slices | None:
-    return None if count == 1 else Slices(TIME, 1000 * SECOND // count)
+    return None if count == 1 else Slices.every(TIME, 1000 * SECOND // count)
 
 
 def stream(seed: int = 7) -> dict[str, npt.NDArray[Any]]:
@@ -187,8 +187,8 @@ def test_without_a_sample_there_are_rules() -> None:
     assert sizes.groups([x], [y], (), None) == 200_002
     assert sizes.groups([x, y], (), (), None) == 10_000_000
     assert sizes.groups([x], (), [condition], None) == pytest.approx(10_000_000 / 300 + 1)
-    assert sizes.groups([x], (), (), Slices(TIME, SECOND)) == pytest.approx(1000 * 101)
-    assert Sizes([], 5000, 10 * SECOND).groups([x], (), (), Slices(TIME, SECOND)) == pytest.approx(10 * 6)
+    assert sizes.groups([x], (), (), Slices.every(TIME, SECOND)) == pytest.approx(1000 * 101)
+    assert Sizes([], 5000, 10 * SECOND).groups([x], (), (), Slices.every(TIME, SECOND)) == pytest.approx(10 * 6)
     assert Sizes([{}, {x: pa.array([], pa.int64())}], 0, None).groups([x], (), (), None) == 100_001
 
 

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.plan.slices import Slices
+from headrace.query import Expression
 from headrace.sources.parquet import Extent, RowGroup, Task, read_footers, read_task
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
 
@@ -19,6 +21,10 @@ MANY = 10**6
 
 def group(number: int, least: int, most: int, rows: int = 100, nulls: int = 0) -> RowGroup:
     return RowGroup("f.parquet", number, rows, {"ts": Extent(least, most, nulls)})
+
+
+def grid(size_us: int, offset_us: int, cut: float) -> Grid:
+    return Grid(Slices.every(Expression.parse("ts"), size_us, offset_us), cut)
 
 
 def in_order(count: int, length: int) -> list[RowGroup]:
@@ -35,28 +41,28 @@ def edges(tasks: list[Task] | None) -> list[int | None]:
 
 def test_edges_lie_where_slices_begin() -> None:
     groups = in_order(40, 45_000_000)  # 30 minutes
-    assert edges(deal_by_time(groups, 2, "ts", [Grid(5 * MINUTE, 0, MANY)])) == [15 * MINUTE]
-    assert edges(deal_by_time(groups, 2, "ts", [Grid(4 * MINUTE, 0, MANY)])) == [16 * MINUTE]
-    in_three = edges(deal_by_time(groups, 3, "ts", [Grid(MINUTE, 30_000_000, MANY)]))
+    assert edges(deal_by_time(groups, 2, "ts", [grid(5 * MINUTE, 0, MANY)])) == [15 * MINUTE]
+    assert edges(deal_by_time(groups, 2, "ts", [grid(4 * MINUTE, 0, MANY)])) == [16 * MINUTE]
+    in_three = edges(deal_by_time(groups, 3, "ts", [grid(MINUTE, 30_000_000, MANY)]))
     assert in_three == [10.5 * MINUTE, 20.5 * MINUTE]
 
 
 def test_slices_of_many_rows_are_not_cut() -> None:
     groups = in_order(40, 45_000_000)
-    assert edges(deal_by_time(groups, 2, "ts", [Grid(MINUTE, 0, 1), Grid(5 * MINUTE, 0, 1)])) == [15 * MINUTE]
-    hour, seven = Grid(60 * MINUTE, 0, 1), Grid(7 * MINUTE, 0, MANY)
+    assert edges(deal_by_time(groups, 2, "ts", [grid(MINUTE, 0, 1), grid(5 * MINUTE, 0, 1)])) == [15 * MINUTE]
+    hour, seven = grid(60 * MINUTE, 0, 1), grid(7 * MINUTE, 0, MANY)
     assert edges(deal_by_time(groups, 2, "ts", [hour, seven])) == [14 * MINUTE]
 
 
 def test_slices_of_few_rows_are_cut_where_shares_are_even() -> None:
     groups = in_order(40, 45_000_000)
-    (edge,) = edges(deal_by_time(groups, 2, "ts", [Grid(20 * MINUTE, 0, 1)]))
+    (edge,) = edges(deal_by_time(groups, 2, "ts", [grid(20 * MINUTE, 0, 1)]))
     assert edge is not None
     assert abs(edge - 15 * MINUTE) < MINUTE
 
 
 def test_row_groups_on_an_edge_belong_to_both() -> None:
-    tasks = deal_by_time(in_order(10, 70_000_000), 2, "ts", [Grid(MINUTE, 0, MANY)])
+    tasks = deal_by_time(in_order(10, 70_000_000), 2, "ts", [grid(MINUTE, 0, MANY)])
     assert edges(tasks) == [6 * MINUTE]
     assert tasks is not None
     assert [[g.number for g in task.groups] for task in tasks] == [[0, 1, 2, 3, 4, 5], [5, 6, 7, 8, 9]]
@@ -78,8 +84,8 @@ def test_every_time_has_one_task_with_all_its_row_groups(
     shapes: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
     groups = [group(n, least, least + length, rows) for n, (least, length, rows) in enumerate(shapes)]
-    grid = Grid(data.draw(st.integers(1, 10**6)), 0, data.draw(st.integers(0, 1000)))
-    tasks = deal_by_time(groups, data.draw(st.integers(1, 4)), "ts", [grid])
+    own = grid(data.draw(st.integers(1, 10**6)), 0, data.draw(st.integers(0, 1000)))
+    tasks = deal_by_time(groups, data.draw(st.integers(1, 4)), "ts", [own])
     if tasks is None:
         return
     time = data.draw(st.integers(0, 2 * 10**6))

@@ -12,10 +12,10 @@ from headrace.algebra.bag import BagRecipe, lower_bag
 from headrace.algebra.lower import Overflow, lower
 from headrace.algebra.ops import Words, identity_row
 from headrace.algebra.settle import NegativeFrequency
-from headrace.kernel.coding import RangeCoder
-from headrace.kernel.reduce import Column, Reducer, reduce
+from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Answer, Node, Slices
+from headrace.plan.plan import Answer, Node
+from headrace.plan.slices import Windows
 from headrace.query import Window
 
 _ROWS_AT_A_TIME = 1 << 16
@@ -29,8 +29,8 @@ class AnswerError(ArithmeticError):
 def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple[list[pa.Array], int]]:
     """The columns of an answer (the window's number, the query's keys, its aggregates), some rows at a time.
 
-    The node's rows have been merged to those of the query's window. They are the query's groups if it is `sure`
-    that what the answer assumes is true; else there may be several for a group.
+    The node's rows are the query's groups if it is `sure` that what the answer assumes is true; else there may be
+    several for a group.
     """
     query = answer.query
     window = query.window
@@ -90,33 +90,7 @@ def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: 
     return lower_bag(recipe, into, groups, values, counts, unique=unique)
 
 
-def merge_slices(window: Window | None, slices: Slices | None, rows: Rows) -> Rows:
-    """Rows of slices to rows of windows: each slice goes into every window that has it.
-
-    Windows are numbered by their slides, as slices of that length would be.
-    """
-    if window is None or slices is None or slices.size_us == window.range_us or len(rows) == 0:
-        return rows
-    (numbers,), _ = rows.columns([0], [])
-    starts = slices.start_of(np.asarray(numbers))
-    slides = _slides(window)
-    latest = slides.number_of(starts)
-    windows = -(-window.range_us // window.slide_us)
-    coder = RangeCoder(pa.int64(), int(latest.min()) - windows, int(latest.max()))
-    merged = Reducer(rows.ops, expect=len(rows))
-    for back in range(windows):
-        inside = np.flatnonzero(slides.start_of(latest - back) + window.range_us > starts)
-        own = Column(coder, coder.encode(pa.array(latest - back)).plain())
-        merged.pour(rows, [own, *range(1, len(rows.coders))], range(len(rows.ops)), inside)
-    return merged.rows
-
-
 def window_edges(window: Window, numbers: Words) -> tuple[Words, Words]:
     """Where windows begin and end, by their numbers."""
-    starts = _slides(window).start_of(numbers)
+    starts = Windows(window).start_of(numbers)
     return starts, starts + window.range_us
-
-
-def _slides(window: Window) -> Slices:
-    """Stretches of time of which one begins with each window."""
-    return Slices(window.time, window.slide_us, window.offset_us % window.slide_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -12,15 +13,17 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
-from headrace.kernel.answer import finish, merge_slices
+from headrace.kernel.answer import finish
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import MARK, Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.sure import Sure
-from headrace.plan.plan import Node, Plan, Slices
-from headrace.query import Expression, Window
+from headrace.kernel.windows import Lanes, merge
+from headrace.plan.plan import Node, Plan
+from headrace.plan.slices import Slices, Windows
+from headrace.query import Expression
 
 
 @dataclass(slots=True)
@@ -56,10 +59,24 @@ class Measures:
         return self.answers.setdefault(number, Measure())
 
 
+@dataclass(frozen=True)
+class Parent:
+    """A node with some of its rows, from which others are made."""
+
+    node: Node
+    rows: Rows
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The rows in order, for windows: once for all of them."""
+        assert isinstance(self.node.slices, Slices), "windows are made of slices"
+        return Lanes(self.node.slices, self.rows)
+
+
 class Gathering(Protocol):
     """Where rows of a node come together that are not all there yet."""
 
-    def pour(self, parent: Node, rows: Rows) -> None:
+    def pour(self, parent: Parent) -> None:
         """Take in what a parent's rows, all of some slices, have for it."""
 
 
@@ -86,15 +103,12 @@ class Cascade:
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
-        sure = Sure(node, rows, above)
-        windows: dict[Window | None, Rows] = {}
+        sure, parent = Sure(node, rows, above), Parent(node, rows)
         for number in self.plan.answers_of(index):
             measure, answer = self.measures.answer(number), self.plan.answers[number]
             measure.rows_in += len(rows)
-            begin, window = time.perf_counter(), answer.query.window
-            if window not in windows:
-                windows[window] = merge_slices(window, node.slices, rows)
-            for columns, count in finish(node, answer, windows[window], sure.of(answer)):
+            begin = time.perf_counter()
+            for columns, count in finish(node, answer, rows, sure.of(answer)):
                 size = sum(column.nbytes for column in columns)
                 measure.add(0, count, size, time.perf_counter() - begin)
                 yield Ready(number, count, tuple(columns))
@@ -105,21 +119,21 @@ class Cascade:
                 continue
             begin, measure = time.perf_counter(), self.measures.node(child)
             if child in self.gatherings:
-                self.gatherings[child].pour(node, rows)
+                self.gatherings[child].pour(parent)
                 measure.add(len(rows), 0, 0, time.perf_counter() - begin)
             else:
-                below = reduce_to(node, self.plan.nodes[child], rows, self.conditions)
+                below = reduce_to(parent, self.plan.nodes[child], self.conditions)
                 measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, below, sure)
 
     def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
         """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""
-        node = self.plan.nodes[index]
+        parent = Parent(self.plan.nodes[index], rows)
         for child in self.plan.children(index):
             if self.plan.carried(child):
                 yield from self._carried(child, rows)
             elif self.plan.carries(child):
-                yield from self.carry(child, reduce_to(node, self.plan.nodes[child], rows, self.conditions))
+                yield from self.carry(child, reduce_to(parent, self.plan.nodes[child], self.conditions))
 
     def _carried(self, index: int, rows: Rows) -> Iterator[Piece]:
         if self.at_source:
@@ -132,16 +146,22 @@ def make_reducer(node: Node, expect: int = 0) -> Reducer:
     return Reducer([state.op for state in node.states], expect)
 
 
-def reduce_to(parent: Node, child: Node, rows: Rows, conditions: Conditions) -> Rows:
+def reduce_to(parent: Parent, child: Node, conditions: Conditions) -> Rows:
     """The rows of a child from those of its parent."""
-    reducer = make_reducer(child, expect=len(rows))
-    pour(parent, child, rows, reducer, Coding(), conditions)
+    reducer = make_reducer(child, expect=len(parent.rows))
+    pour(parent, child, reducer, Coding(), conditions)
     return reducer.rows
 
 
-def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding, conditions: Conditions) -> None:
-    """Put what a parent's rows have for a child into its reducer; `coding` is for slices that are longer."""
+def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: Conditions) -> None:
+    """Put what a parent's rows have for a child into its reducer; `coding` is for longer slices, and windows."""
+    parent, rows = above.node, above.rows
     if len(rows) == 0:
+        return
+    states = [parent.states.index(state) for state in child.states]
+    if isinstance(child.slices, Windows):
+        merged = merge(above.lanes, child.slices, states, into.ops, coding)
+        into.pour(merged, range(len(merged.coders)), range(len(into.ops)))
         return
     keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
     for mark in child.marks:
@@ -151,14 +171,15 @@ def pour(parent: Node, child: Node, rows: Rows, into: Reducer, coding: Coding, c
             keys.append(Column(MARK, _truth(mark, parent, rows, conditions).view(np.int8)))
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
-    elif child.slices is not None and parent.slices is not None:
+    elif child.slices is not None and isinstance(parent.slices, Slices):
         keys = [_longer_slices(parent.slices, child.slices, rows, coding), *keys]
-    states = [parent.states.index(state) for state in child.states]
-    chosen = None
+    wanted = []
     if child.any_of != parent.any_of:
         truths = [_truth(condition, parent, rows, conditions) for condition in child.any_of]
-        chosen = np.flatnonzero(np.logical_or.reduce(truths))
-    into.pour(rows, keys, states, chosen)
+        wanted.append(np.logical_or.reduce(truths))
+    if child.slices is not None and child.slices.gaps and child.slices != parent.slices:
+        wanted.append(_in_no_gap(parent, child.slices, rows))
+    into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
 
 
 def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:
@@ -170,6 +191,13 @@ def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> C
 
     codes = rows.mapped(0, lengthen)
     return Column(coding.coder(longer), codes)
+
+
+def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
+    """Which of a parent's rows are of time that is in slices."""
+    own = parent.slices
+    assert own is not None, "slices are made of slices"
+    return rows.mapped(0, lambda numbers: slices.covers(own.start_of(np.asarray(numbers))))
 
 
 def _truth(condition: Expression, node: Node, rows: Rows, conditions: Conditions) -> Valid:

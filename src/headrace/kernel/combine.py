@@ -37,11 +37,7 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
             rows[g, at] ^= batch[i, at]
     elif op == 6:
         for i in known:
-            g = np.uint64(into[i])
-            total = np.uint64(rows[g, at]) + np.uint64(batch[i, at])
-            carry = np.int64(1) if total < np.uint64(batch[i, at]) else np.int64(0)
-            rows[g, at] = np.int64(total)
-            rows[g, at + 1] += batch[i, at + 1] + carry
+            _add_wide(rows, np.uint64(into[i]), batch, i, at)
     elif op == 7:
         for i in known:
             _add_floats(row_floats, into[i], batch_floats, i, at)
@@ -56,13 +52,25 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
             _merge_comoments(row_floats, into[i], batch_floats, i, at)
     elif op == 11:
         for i in known:
-            g = into[i]
-            if rows[g, at] == 0 and batch[i, at] != 0:
-                rows[g, at] = batch[i, at]
-                rows[g, at + 1] = batch[i, at + 1]
+            _take(rows, into[i], batch, i, at)
     else:
         for i in known:
             _take_by_order(op == 12, rows, into[i], batch, i, at)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _add_wide(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+    total = np.uint64(rows[g, at]) + np.uint64(batch[i, at])
+    carry = np.int64(1) if total < np.uint64(batch[i, at]) else np.int64(0)
+    rows[g, at] = np.int64(total)
+    rows[g, at + 1] += batch[i, at + 1] + carry
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _take(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+    if rows[g, at] == 0 and batch[i, at] != 0:
+        rows[g, at] = batch[i, at]
+        rows[g, at + 1] = batch[i, at + 1]
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
@@ -149,3 +157,34 @@ def _merge_comoments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
     rows[g, at + 3] += batch[i, at + 3] + dx * dy * share
     rows[g, at + 4] += batch[i, at + 4] + dx * dx * share
     rows[g, at + 5] += batch[i, at + 5] + dy * dy * share
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def combine_one(op, at, rows, row_floats, g, batch, batch_floats, i):  # type: ignore[no-untyped-def]
+    """Combine one row of a batch into one row, both with the state from slot `at` on."""
+    if op == 0:
+        rows[g, at] += batch[i, at]
+    elif op == 1:
+        rows[g, at] = min(rows[g, at], batch[i, at])
+    elif op == 2:
+        rows[g, at] = max(rows[g, at], batch[i, at])
+    elif op == 3:
+        rows[g, at] &= batch[i, at]
+    elif op == 4:
+        rows[g, at] |= batch[i, at]
+    elif op == 5:
+        rows[g, at] ^= batch[i, at]
+    elif op == 6:
+        _add_wide(rows, g, batch, i, at)
+    elif op == 7:
+        _add_floats(row_floats, g, batch_floats, i, at)
+    elif op == 8:
+        _merge_variance(row_floats, g, batch_floats, i, at)
+    elif op == 9:
+        _merge_moments(row_floats, g, batch_floats, i, at)
+    elif op == 10:
+        _merge_comoments(row_floats, g, batch_floats, i, at)
+    elif op == 11:
+        _take(rows, g, batch, i, at)
+    else:
+        _take_by_order(op == 12, rows, g, batch, i, at)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
+from headrace.kernel.cascade import Cascade, Measures, Parent, make_reducer, reduce_to
 from headrace.kernel.coding import Coder, Codes
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, unpack_slots
@@ -103,9 +103,9 @@ class _Meeting:
         if self._rows >= _TOGETHER and not self._apart:
             self._join()
 
-    def pour(self, parent: Node, rows: Rows) -> None:
+    def pour(self, parent: Parent) -> None:
         """See `Gathering`."""
-        own = reduce_to(parent, self._node, rows, self._conditions)
+        own = reduce_to(parent, self._node, self._conditions)
         if len(own):
             keys, states = own.columns(range(len(own.coders)), range(len(own.ops)))
             self.add(keys, [slot for slots in states for slot in slots], len(own))

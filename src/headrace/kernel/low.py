@@ -15,16 +15,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measure, Measures, make_reducer, pour
+from headrace.kernel.cascade import Cascade, Measure, Measures, Parent, make_reducer, pour
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Node, Plan, Slices
+from headrace.plan.plan import Node, Plan
+from headrace.plan.slices import Times, Windows
 from headrace.query import Expression
 
 _TABLE_SHARE = 2
 """One part in so many of a worker's memory is for roots and coders; the rest is for what is made of them."""
+
+
+_ROUND_SHARE = 4
+"""One part in so many of the memory for roots is for rows that wait to become windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +61,25 @@ class LowLevel:
         self._coding = Coding()
         self._conditions = conditions or {}
         self._budget = table_bytes(budget)
+        below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
+        patient = {plan.parents[index] for index in below if isinstance(plan.nodes[index].slices, Windows)}
+        enough = self._budget // (_ROUND_SHARE * max(1, len(patient)))
         self._stages = {
-            index: _Stage(index, node, self._coding, _whole_slices(node.slices, own), self._conditions)
-            for index, node in enumerate(plan.nodes)
-            if plan.gathers(index) and not plan.rises(index)
+            index: _Stage(
+                index,
+                plan.nodes[index],
+                self._coding,
+                _whole_slices(plan.nodes[index].slices, own),
+                self._conditions,
+                enough if index in patient else 0,
+            )
+            for index in below
         }
+        self._gathered_from = {
+            index: next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
+            for index in below
+        }
+        """The stages that rows come from, on the way to others."""
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
             for index in self._stages
@@ -69,7 +88,7 @@ class LowLevel:
         self._cascade = Cascade(
             plan,
             buckets,
-            lambda node: not plan.crosses(node),
+            lambda node: True,
             self._stages,
             self.measures,
             self._conditions,
@@ -113,8 +132,11 @@ class LowLevel:
 
     def close(self, until_us: int) -> Iterator[Piece]:
         """No record to come is earlier: slices that have ended are answered."""
-        for stage in self._stages.values():
-            yield from self._answer(stage, stage.take_ended(until_us))
+        for index, stage in self._stages.items():
+            above = self._gathered_from[index]
+            ended_us = until_us if above is None else above.passed_us
+            if ended_us is not None:
+                yield from self._answer(stage, stage.take_ended(ended_us))
 
     def finish(self) -> Iterator[Piece]:
         """All records have been seen."""
@@ -143,12 +165,22 @@ class LowLevel:
 class _Stage:
     """A node whose rows gather in one task until their slices have ended.
 
-    Roots are such, and nodes with longer slices than their parent.
+    Roots are such, and nodes with longer slices than their parent. Where windows are made of its slices, they wait
+    until they take `enough` memory: the more come at a time, the less it takes to make windows of them.
     """
 
     def __init__(
-        self, index: int, node: Node, coding: Coding, whole: tuple[int, int], conditions: Conditions
+        self,
+        index: int,
+        node: Node,
+        coding: Coding,
+        whole: tuple[int, int],
+        conditions: Conditions,
+        enough: int,
     ) -> None:
+        self._enough = enough
+        self.passed_us: int | None = None
+        """Rows of slices that had ended by then have gone on."""
         self.index = index
         self.node = node
         self._coding = coding
@@ -172,9 +204,9 @@ class _Stage:
             coders, codes = records.keys(self.node)
             self._reducer.add(coders, codes, records.slots(self.node), rows, chosen)
 
-    def pour(self, parent: Node, rows: Rows) -> None:
+    def pour(self, parent: Parent) -> None:
         """See `Gathering`."""
-        pour(parent, self.node, rows, self._reducer, self._coding, self._conditions)
+        pour(parent, self.node, self._reducer, self._coding, self._conditions)
 
     def take(self) -> Rows:
         """All rows, which leave."""
@@ -183,9 +215,12 @@ class _Stage:
     def take_ended(self, until_us: int) -> Rows:
         """The rows of slices that have ended since this was last asked, as far as they can be whole here."""
         slices = self.node.slices
+        if self.bytes < self._enough:
+            return self._reducer.rows.slice(0, 0)
+        self.passed_us = until_us
         if slices is None or self._first >= self._end or len(self._reducer) == 0:
             return self._reducer.rows.slice(0, 0)
-        closed = min((until_us - slices.offset_us) // slices.size_us, self._end)
+        closed = min(slices.open_at(until_us), self._end)
         if closed <= self._closed:
             return self._reducer.rows.slice(0, 0)
         self._closed = closed
@@ -207,18 +242,18 @@ class _Stage:
     def has_left(self, times: Words | None) -> None:
         """Rows of slices that begin at these times have left; None says of all time."""
         if self.node.slices is not None and times is not None and self._first < self._end:
-            self._left |= set(self.node.slices.number_of(times).tolist())
+            self._left |= set(self.node.slices.numbers_at(times).tolist())
 
 
 _FOREVER = 2**62
 
 
-def _whole_slices(slices: Slices | None, own: Stretch | None) -> tuple[int, int]:
+def _whole_slices(slices: Times | None, own: Stretch | None) -> tuple[int, int]:
     """The first slice that lies inside a stretch of time, and the first one after that does not."""
     if slices is None or own is None or slices.time != own.time:
         return 0, 0
-    first = -_FOREVER if own.start_us is None else -((slices.offset_us - own.start_us) // slices.size_us)
-    end = _FOREVER if own.end_us is None else (own.end_us - slices.offset_us) // slices.size_us
+    first = -_FOREVER if own.start_us is None else slices.first_from(own.start_us)
+    end = _FOREVER if own.end_us is None else slices.open_at(own.end_us)
     return first, end
 
 

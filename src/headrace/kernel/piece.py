@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Words
 from headrace.kernel.rows import Rows
-from headrace.plan.plan import Plan, Slices
+from headrace.plan.plan import Plan
+from headrace.plan.slices import Slices, Times
 
 PARTIAL_ROWS = 1 << 18
 """Rows that travel together: a value of Spark's must stay far below 2 GiB."""
@@ -96,6 +97,6 @@ def _dealt(plan: Plan, index: int, rows: Rows, buckets: int) -> tuple[Rows, list
     return rows.take(np.argsort(bucket_of, kind="stable")), parts
 
 
-def _epoch_numbers(slices: Slices | None, rows: Rows, epoch: Slices) -> Words:
+def _epoch_numbers(slices: Times | None, rows: Rows, epoch: Slices) -> Words:
     assert slices is not None, "epochs are made of slices"
     return epoch.number_of(slices.start_of(slice_numbers(rows)))

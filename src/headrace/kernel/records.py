@@ -13,7 +13,8 @@ from headrace.algebra.ops import Words
 from headrace.algebra.states import State
 from headrace.algebra.words import Valid, to_words, truth
 from headrace.kernel.coding import Coder, Codes, Outgrown, RangeCoder, make_coder
-from headrace.plan.plan import Node, Slices
+from headrace.plan.plan import Node
+from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression
 
 MARK = RangeCoder(pa.int8(), 1, 1)
@@ -66,6 +67,7 @@ class Records:
 
     def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
         """The coders and codes of a node's slice, keys and marks."""
+        assert not isinstance(node.slices, Windows), "windows are made of slices, not of records"
         names: list[Slices | Expression] = [*([node.slices] if node.slices is not None else []), *node.keys]
         for name in names:
             if name not in self._codes:
@@ -87,16 +89,23 @@ class Records:
     def chosen(self, node: Node) -> Words | None:
         """The records that a node is about (its filter is true, and they have a time); None says all."""
         time = node.slices.time if node.slices is not None else None
-        if (node.any_of, time) not in self._chosen:
-            self._chosen[node.any_of, time] = self._choose(node.any_of, time)
-        return self._chosen[node.any_of, time]
+        gaps = node.slices if isinstance(node.slices, Slices) and node.slices.gaps else None
+        place = node.any_of, time, gaps
+        if place not in self._chosen:
+            self._chosen[place] = self._choose(*place)
+        return self._chosen[place]
 
-    def _choose(self, any_of: tuple[Expression, ...], time: Expression | None) -> Words | None:
-        keep = np.logical_or.reduce([self._truth(condition) for condition in any_of]) if any_of else None
+    def _choose(
+        self, any_of: tuple[Expression, ...], time: Expression | None, gaps: Slices | None
+    ) -> Words | None:
+        keep = [np.logical_or.reduce([self._truth(condition) for condition in any_of])] if any_of else []
         if time is not None and self._columns[time].null_count:
-            timed = np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_)
-            keep = timed if keep is None else keep & timed
-        return None if keep is None or keep.all() else np.flatnonzero(keep)
+            keep.append(np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_))
+        if gaps is not None:
+            times, _ = self._words_of(gaps.time)
+            keep.append(gaps.covers(times))
+        kept = np.logical_and.reduce(keep) if keep else None
+        return None if kept is None or kept.all() else np.flatnonzero(kept)
 
     def _truth(self, condition: Expression) -> Valid:
         """Where a condition is true: neither false nor null."""
@@ -106,7 +115,14 @@ class Records:
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:
         """The number of the slice that each time is in."""
-        if slices.time not in self._times:
-            self._times[slices.time] = to_words(self._columns[slices.time])
-        times, valid = self._times[slices.time]
+        times, valid = self._words_of(slices.time)
         return pa.array(slices.number_of(times), mask=None if valid is None else ~valid)
+
+    def _words_of(self, time: Expression) -> tuple[Words, Valid | None]:
+        """Times as numbers; those that are null are as one that is not."""
+        if time not in self._times:
+            words, valid = to_words(self._columns[time])
+            if valid is not None and valid.any():
+                words = np.where(valid, words, words[np.argmax(valid)])
+            self._times[time] = words, valid
+        return self._times[time]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,15 +13,17 @@ import pyarrow as pa
 from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.plan.common import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.dependent import Deciding, gathered
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, Slices, has_bag
+from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, has_bag
 from headrace.plan.search import DEFAULT, SEARCHES, none
 from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
+from headrace.plan.slices import Slices, Windows
 from headrace.plan.space import Tree
 from headrace.query import Aggregate, Expression, Query, Window
 
@@ -56,11 +57,13 @@ def make_plan(
     search: str = DEFAULT,
     memory: int = 256 << 20,
     filters: Filters | None = None,
+    paned: bool = False,
 ) -> Plan:
     """The plan of all queries that have states; the others are beside.
 
     `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
-    of `memory` for groups, and `search` is one of `SEARCHES`.
+    of `memory` for groups, and `search` is one of `SEARCHES`. `paned` slices are all of equal length, which is
+    never better: the yardstick of seeds 002 and 003.
     """
     sizes = sizes if sizes is not None else Sizes([], 0, None)
     members, beside = [], []
@@ -74,15 +77,19 @@ def make_plan(
         except NoState as reason:
             beside.append((query.name, str(reason)))
     times = {member.query.window.time for member in members if member.query.window is not None}
-    shapes = Shapes([time for time in times if facts[time].nullable], filters)
+    shapes = Shapes([time for time in times if facts[time].nullable], filters, paned)
     deciding = Deciding(sizes)
-    wanted = _wanted(members, shapes, deciding)
+    alone = {m.query.name: Slices.of(m.query.window, paned) for m in members if m.query.window is not None}
+    sliced = alone if search == "none" else _sliced(members, alone, sizes, costs, paned)
+    wanted = _wanted(members, sliced, shapes, deciding)
+    unshared = wanted if sliced == alone else _wanted(members, alone, shapes, deciding)
     shapes.learn(deciding.decides)
-    lattice = Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
+    lattice = _lattice(wanted, shapes, sizes, costs)
     tree: Tree[Shape] = SEARCHES[search](lattice)
     expected = _expected(tree, lattice)
-    plan = _plan(tree, expected, wanted, shapes, sizes.span_us, cores, tuple(beside))
-    seconds = (cost / 1e9 for cost in (tree.cost, none(lattice).cost, lattice.least()))
+    plan = _plan(tree, expected, wanted, shapes, sizes, cores, tuple(beside), costs)
+    apart = lattice if unshared is wanted else _lattice(unshared, shapes, sizes, costs)
+    seconds = (cost / 1e9 for cost in (tree.cost, none(apart).cost, lattice.least()))
     plan = dataclasses.replace(plan, answers=_assuming(plan, deciding), estimate=Estimate(*seconds))
     return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
 
@@ -97,21 +104,48 @@ def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
 
 
-def _shape(member: Member, shapes: Shapes) -> Shape:
-    window = member.query.window
-    return shapes.shape(
-        [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)],
-        member.query.where,
-        _slices(window),
-        overlap=window is not None and not window.tumbling,
-    )
+Sliced = Mapping[str, Slices]
+"""The slices that queries with a window come from, by their names."""
 
 
-def _wanted(members: Iterable[Member], shapes: Shapes, deciding: Deciding) -> dict[Shape, list[Member]]:
+def _sliced(members: Iterable[Member], alone: Sliced, sizes: Sizes, costs: Costs, paned: bool) -> Sliced:
+    """Queries that differ in windows alone have slices in common, where that costs less.
+
+    Those of tumbling windows come from any node that has shorter slices, as the tree will have it.
+    """
+    alike: dict[object, dict[str, tuple[Member, Window]]] = {}
+    for member in members:
+        window = member.query.window
+        if window is not None and not window.tumbling:
+            same = alike.setdefault((member.node_keys, member.query.where, window.time), {})
+            same[member.query.name] = member, window
+    sliced = dict(alone)
+    for same in alike.values():
+        (first, _), *_ = same.values()
+        where = first.query.where
+        slots = _slots(_states(member for member, _ in same.values()))
+        about = About(first.node_keys, () if where is None else (where,), slots)
+        common = common_slices({window for _, window in same.values()}, about, sizes, costs, paned)
+        sliced |= {name: common[window] for name, (_, window) in same.items()}
+    return sliced
+
+
+def _lattice(wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes, sizes: Sizes, costs: Costs) -> Lattice:
+    return Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
+
+
+def _shape(member: Member, slices: Slices | None, shapes: Shapes) -> Shape:
+    keys = [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)]
+    return shapes.shape(keys, member.query.where, slices)
+
+
+def _wanted(
+    members: Iterable[Member], sliced: Sliced, shapes: Shapes, deciding: Deciding
+) -> dict[Shape, list[Member]]:
     """The nodes that queries come from. Those of the same groups come from one, which has the keys of all."""
     wanted: dict[Shape, list[Member]] = {}
     for member in members:
-        wanted.setdefault(_shape(member, shapes), []).append(member)
+        wanted.setdefault(_shape(member, sliced.get(member.query.name), shapes), []).append(member)
     alike: dict[Shape, list[Shape]] = {}
     for shape, sharing in wanted.items():
         apart = any(has_bag(member.recipes) for member in sharing)
@@ -148,10 +182,10 @@ _EPOCHS_PER_CORE = 2
 def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None, cores: int) -> Deal:
     """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
     windows = [member.query.window for member in members]
-    tumbling = dict.fromkeys(_slices(window) for window in windows if window is not None and window.tumbling)
+    tumbling = dict.fromkeys(Slices.of(window) for window in windows if window is not None and window.tumbling)
     epoch = None
-    for own in sorted(filter(None, tumbling), key=lambda own: own.size_us):
-        enough = span_us is None or span_us // own.size_us >= _EPOCHS_PER_CORE * cores
+    for own in sorted(tumbling, key=lambda own: own.unit_us):
+        enough = span_us is None or span_us // own.unit_us >= _EPOCHS_PER_CORE * cores
         if enough and slices is not None and slices.has_edges_of(own):
             epoch = own
     if epoch is not None and span_us is not None:
@@ -180,6 +214,10 @@ def _states(members: Iterable[Member]) -> dict[State, None]:
     return dict.fromkeys(state for member in members for recipe in member.recipes for state in recipe.states)
 
 
+def _slots(states: Iterable[State]) -> int:
+    return sum(state.slots for state in states)
+
+
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
     """From states, where there are some of fixed size, else from a bag."""
     try:
@@ -189,14 +227,6 @@ def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
             return make_bag_recipe(aggregate, [facts[argument].type for argument in bag_arguments(aggregate)])
         except NoState as no_bag:
             raise NoState(f"{no_state}; {no_bag}") from no_bag
-
-
-def _slices(window: Window | None) -> Slices | None:
-    """The longest slices of equal length that no edge of the window cuts."""
-    if window is None:
-        return None
-    size_us = math.gcd(window.range_us, window.slide_us)
-    return Slices(window.time, size_us, window.offset_us % size_us)
 
 
 def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
@@ -216,11 +246,12 @@ def _plan(
     expected: tuple[Expected, ...],
     wanted: Mapping[Shape, Sequence[Member]],
     shapes: Shapes,
-    span_us: int | None,
+    sizes: Sizes,
     cores: int,
     beside: tuple[tuple[str, str], ...],
+    costs: Costs,
 ) -> Plan:
-    """The tree as a plan: each node with the states of all that comes from it."""
+    """The tree as a plan: each node with the states of all that comes from it, and windows below their slices."""
     order = list(tree.parents)
     states: dict[Shape, dict[State, None]] = {shape: {} for shape in order}
     for shape in reversed(order):
@@ -236,11 +267,25 @@ def _plan(
         slices = shapes.slices(shape)
         about = shapes.any_of(shape), shapes.marks(shape)
         nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
-        deals.append(_deal(sharing[shape], slices, span_us, cores) if shape in sharing else None)
+        deals.append(_deal(sharing[shape], slices, sizes.span_us, cores) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
-    answers = [
-        Answer(member.query, member.keys, places[shape], member.recipes)
-        for shape in order
-        for member in wanted.get(shape, ())
-    ]
-    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, expected)
+    answers, found = [], list(expected)
+    for shape in order:
+        windows: dict[Window | None, list[Member]] = {}
+        for member in wanted.get(shape, ()):
+            window = member.query.window
+            windows.setdefault(None if window is None or window.tumbling else window, []).append(member)
+        for window, own in windows.items():
+            place = places[shape]
+            if window is not None:
+                node = dataclasses.replace(
+                    nodes[place], states=tuple(_states(own)), slices=Windows(window), marks=()
+                )
+                place = len(nodes)
+                rows = sizes.groups(node.keys, (), node.any_of, node.slices)
+                found.append(Expected(rows, costs.groups(rows, _slots(node.states)) / 1e9))
+                nodes.append(node)
+                parents.append(places[shape])
+                deals.append(None)
+            answers += [Answer(member.query, member.keys, place, member.recipes) for member in own]
+    return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, tuple(found))

@@ -39,6 +39,8 @@ class Costs:
     """To find a group, for each doubling of a table beyond what stays in the nearest caches."""
     condition: float = 3.0
     """To compute a condition of a record or row."""
+    ordered: float = 80.0
+    """To put a row in order, for windows."""
     shipped: float = 700.0
     """A row that travels to another task, in both."""
 

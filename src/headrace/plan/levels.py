@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from headrace.plan.costs import Costs
-from headrace.plan.plan import Answer, Deal, Expected, Node, Plan, Slices
+from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
+from headrace.plan.slices import Times
 from headrace.query import Expression
 
 
@@ -40,9 +41,9 @@ def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
     return max(rows, default=0.0)
 
 
-def _cut_share(slices: Slices | None, span_us: int | None, tasks: int) -> float:
+def _cut_share(slices: Times | None, span_us: int | None, tasks: int) -> float:
     """Which part of all slices is not whole in any task: each edge between two tasks cuts one."""
-    return 1.0 if slices is None or not span_us else min(1.0, (tasks - 1) * slices.size_us / span_us)
+    return 1.0 if slices is None or not span_us else min(1.0, (tasks - 1) * slices.length_us / span_us)
 
 
 @dataclass(eq=False, slots=True)
@@ -89,9 +90,8 @@ class _Placing:
         return self._rebuilt(groups) if groups else self._plan
 
     def _stays(self, index: int) -> bool:
-        """Whether tasks have most slices of a node whole, and no query of it needs several."""
-        share = _cut_share(self._plan.nodes[index].slices, self._span_us, self._tasks)
-        return share <= 0.5 and not self._plan.crosses(index)
+        """Whether tasks have most slices of a node whole."""
+        return _cut_share(self._plan.nodes[index].slices, self._span_us, self._tasks) <= 0.5
 
     def _make_room(self, memory: int) -> None:
         """Let nodes rise until the rest has room: first those whose rows a key can deal, large ones before small.
@@ -118,8 +118,8 @@ class _Placing:
     def _bytes(self, index: int) -> float:
         """What a task needs for the rows of one slice."""
         node = self._plan.nodes[index]
-        slices = self._span_us / node.slices.size_us if node.slices else 1.0
-        return self._plan.rows[index] / max(1.0, slices) * _row_bytes(node)
+        share = min(1.0, node.slices.length_us / self._span_us) if node.slices else 1.0
+        return self._plan.rows[index] * share * _row_bytes(node)
 
     def _best_group(self, waiting: Sequence[int]) -> _Group | None:
         found = [group for node in range(len(self._plan.nodes)) for group in self._groups(node, waiting)]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headrace.algebra.bag import BagRecipe
-from headrace.algebra.ops import Words
 from headrace.algebra.states import Recipe, State
+from headrace.plan.slices import Slices, Times
 from headrace.query import Expression, Query
-from headrace.query.interval import format_interval
 
 AnyRecipe = Recipe | BagRecipe
 
@@ -19,31 +18,6 @@ AnyRecipe = Recipe | BagRecipe
 def has_bag(recipes: Iterable[AnyRecipe]) -> bool:
     """Whether an aggregate needs a bag."""
     return any(isinstance(recipe, BagRecipe) for recipe in recipes)
-
-
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """Stretches of time of equal length: slice i is [offset + i * size, offset + (i + 1) * size)."""
-
-    time: Expression
-    size_us: int
-    offset_us: int = 0
-
-    def number_of(self, times: Words) -> Words:
-        """The numbers of the slices that times are in."""
-        return (times - self.offset_us) // self.size_us
-
-    def start_of(self, numbers: Words) -> Words:
-        """When slices begin."""
-        return numbers * self.size_us + self.offset_us
-
-    def has_edges_of(self, other: Slices) -> bool:
-        """Whether other slices begin and end where these do."""
-        return (
-            self.time == other.time
-            and other.size_us % self.size_us == 0
-            and (other.offset_us - self.offset_us) % self.size_us == 0
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +30,7 @@ class Node:
 
     keys: tuple[Expression, ...]
     states: tuple[State, ...]
-    slices: Slices | None = None
+    slices: Times | None = None
     any_of: tuple[Expression, ...] = ()
     marks: tuple[Expression, ...] = ()
 
@@ -89,12 +63,12 @@ class Deal:
     epoch: Slices | None = None
     key: Expression | None = None
 
-    def keeps(self, slices: Slices | None) -> bool:
+    def keeps(self, slices: Times | None) -> bool:
         """Whether no slice crosses the edge of an epoch; without slices there is a single one, of all time."""
         return self.epoch is None or (slices is not None and slices.has_edges_of(self.epoch))
 
     def __str__(self) -> str:
-        parts = [format_interval(self.epoch.size_us)] if self.epoch else []
+        parts = [str(self.epoch)] if self.epoch else []
         return " and ".join([*parts, *([self.key.sql] if self.key else [])]) or "nothing"
 
 
@@ -253,14 +227,9 @@ class Plan:
         """The node whose rows are dealt for a node to be made from: its root, or one that is carried."""
         return next(other for other in (node, *self.above(node)) if self.deals[other] is not None)
 
-    def crosses(self, node: int) -> bool:
-        """Whether a node answers queries of windows that overlap: these need the rows of several slices."""
-        windows = [self.answers[number].query.window for number in self.answers_of(node)]
-        return any(window is not None and not window.tumbling for window in windows)
-
     def whole(self, node: int, deal: Deal) -> bool:
         """Whether all rows of each of a node's groups, and of those of its queries, meet in one bucket."""
-        if deal.epoch is not None and (self.crosses(node) or not deal.keeps(self.nodes[node].slices)):
+        if not deal.keeps(self.nodes[node].slices):
             return False
         answers = [self.answers[number] for number in self.answers_of(node)]
         finer = (answer for answer in answers if answer.from_bag or answer.assumed)

@@ -9,12 +9,11 @@ the parent's keys decide that (`dstport = 443` where dstport is a key), or its t
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.plan.plan import Slices
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 
 
@@ -22,15 +21,13 @@ class Shape(NamedTuple):
     """A node without its states.
 
     It is about the records for which any of some conditions is true; without any, about all. `slices` is a place
-    in a list of `Shapes`, None where there are none. Nothing is made from a node for windows that `overlap`: its
-    rows are still apart where others are whole.
+    in a list of `Shapes`, None where there are none.
     """
 
     keys: int
     marks: int
     any_of: int
     slices: int | None
-    overlap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,12 @@ class Filters:
 class Shapes:
     """All that shapes are made of: the keys, filters and slices of a workload's queries."""
 
-    def __init__(self, untimed: Collection[Expression] = (), filters: Filters | None = None) -> None:
-        """`untimed` are times that may be null: records without a time are in no slice."""
+    def __init__(
+        self, untimed: Collection[Expression] = (), filters: Filters | None = None, paned: bool = False
+    ) -> None:
+        """`untimed` are times that may be null: records without a time are in no slice. `paned` slices are all of
+        equal length."""
+        self._paned = paned
         self._untimed = frozenset(untimed)
         self._filters = filters or Filters()
         self._keys: dict[Expression, int] = {}
@@ -70,13 +71,11 @@ class Shapes:
         self._deciding: list[tuple[int, int]] = []
         """Keys that decide others, with those."""
 
-    def shape(
-        self, keys: Iterable[Expression], where: Expression | None, slices: Slices | None, overlap: bool
-    ) -> Shape:
+    def shape(self, keys: Iterable[Expression], where: Expression | None, slices: Slices | None) -> Shape:
         """The shape of a query's node."""
         bits = sum(1 << self._keys.setdefault(key, len(self._keys)) for key in dict.fromkeys(keys))
         self._decided.clear()
-        return Shape(bits, 0, self._condition(where), self._place(slices), overlap)
+        return Shape(bits, 0, self._condition(where), self._place(slices))
 
     def _condition(self, where: Expression | None) -> int:
         """The bit of a filter; filters that are true for the same records are one condition."""
@@ -126,7 +125,7 @@ class Shapes:
 
     def makes(self, parent: Shape, child: Shape) -> bool:
         """Whether one node can be made from another's rows."""
-        if child.keys & ~parent.keys or parent.overlap or parent == child:
+        if child.keys & ~parent.keys or parent == child:
             return False
         if parent.any_of and not self._covers(parent.any_of, child.any_of):
             return False
@@ -212,7 +211,7 @@ class Shapes:
         listed = list(self._slices)
         if longer is None:
             return listed[shorter].time not in self._untimed
-        return listed[shorter].has_edges_of(listed[longer])
+        return listed[shorter].makes(listed[longer])
 
     def _common_slices(self, one: int | None, other: int | None) -> int | None:
         for shorter, longer in ((one, other), (other, one)):
@@ -220,11 +219,8 @@ class Shapes:
                 return shorter
         if one is None or other is None:
             return None
-        a, b = list(self._slices)[one], list(self._slices)[other]
-        if a.time != b.time:
-            return None
-        size_us = math.gcd(a.size_us, b.size_us, a.offset_us - b.offset_us)
-        return self._place(Slices(a.time, size_us, a.offset_us % size_us))
+        listed = list(self._slices)
+        return self._place(listed[one].together(listed[other], self._paned))
 
 
 def _some(places: Mapping[Expression, int], bits: int) -> tuple[Expression, ...]:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from headrace.plan.plan import Plan, Slices
-from headrace.query.interval import format_interval
+from headrace.plan.plan import Plan
+from headrace.plan.slices import Times, Windows
 
 Notes = Mapping[int, str]
 """What is to be said of nodes, by their numbers."""
@@ -57,6 +57,9 @@ def _expectation(plan: Plan, index: int) -> str:
     children = plan.children(index)
     if plan.carried(index):
         return f"about {own.rows:,.0f} rows travel, so that those of {_count(len(children), 'node')} need not"
+    windows = [child for child in children if isinstance(plan.nodes[child].slices, Windows)]
+    if windows:
+        return f"{text}; its slices make {_count(len(windows), 'kind')} of windows"
     source = f"{plan.expected[parent].rows:,.0f} rows" if parent is not None else "the records"
     made = f"{_count(len(children), 'node')} made from these instead of {source}"
     return f"{text}; {made} {'saves' if len(children) == 1 else 'save'} {own.saved:.2f} s"
@@ -73,7 +76,7 @@ def _count(number: int, what: str) -> str:
 
 
 _LINE, _STEP, _INDENT, _WIDTH, _BAR = 46, 12, 26, 1180, 180
-_COLOURS = {"query": "#1f6f8b", "phantom": "#c8553d", "carried": "#8a6d3b"}
+_COLOURS = {"query": "#1f6f8b", "phantom": "#c8553d", "carried": "#8a6d3b", "slices": "#5b7f3a"}
 
 
 def as_picture(plan: Plan) -> str:
@@ -104,7 +107,7 @@ def as_picture(plan: Plan) -> str:
 def _box(plan: Plan, index: int, depth: int, tops: Mapping[int, int], longest: float) -> Iterator[str]:
     left, top, parent = _STEP + _INDENT * depth, tops[index], plan.parents[index]
     width, high = _WIDTH - _BAR - _STEP - left, _LINE - _STEP
-    kind = "query" if plan.names(index) else "carried" if plan.carried(index) else "phantom"
+    kind = "query" if plan.names(index) else _unasked(plan, index)
     if parent is not None:
         x, y = left - _INDENT + 10, top + high // 2
         yield f'<path d="M{x} {tops[parent] + high} V{y} H{left}" fill="none" stroke="#999"/>'
@@ -165,12 +168,20 @@ def _about(plan: Plan, index: int) -> str:
 
 
 def _answers(plan: Plan, index: int) -> str:
-    return ", ".join(plan.names(index)) or ("carried" if plan.carried(index) else "phantom")
+    return ", ".join(plan.names(index)) or _unasked(plan, index)
+
+
+def _unasked(plan: Plan, index: int) -> str:
+    """What a node is that answers no query."""
+    if plan.carried(index):
+        return "carried"
+    windows = any(isinstance(plan.nodes[child].slices, Windows) for child in plan.children(index))
+    return "slices" if windows else "phantom"
 
 
 def _level(parent: int | None) -> str:
     return "low" if parent is None else "high"
 
 
-def _length(slices: Slices | None) -> str | None:
-    return format_interval(slices.size_us) if slices else None
+def _length(slices: Times | None) -> str | None:
+    return str(slices) if slices else None

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra.words import Valid, fits_word, to_words, truth
 from headrace.plan.growth import Hashes, Sampled
-from headrace.plan.plan import Slices
+from headrace.plan.slices import Times
 from headrace.query import Expression
 
 Block = Mapping[Expression, pa.Array]
@@ -49,7 +49,7 @@ class Sizes:
         self._chosen: dict[AnyOf, npt.NDArray[np.int64]] = {}
         self._learned: dict[AnyOf, tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int64]]] = {}
         self._sampled: dict[tuple[frozenset[Term], AnyOf], Sampled] = {}
-        self._groups: dict[tuple[frozenset[Term], AnyOf, int | None], float] = {}
+        self._groups: dict[tuple[frozenset[Term], AnyOf, Times | None], float] = {}
         self._singles: dict[tuple[Term, float], float] = {}
 
     def records(self, any_of: Collection[Expression]) -> float:
@@ -67,7 +67,7 @@ class Sizes:
         keys: Collection[Expression],
         marks: Collection[Expression],
         any_of: Collection[Expression],
-        slices: Slices | None,
+        slices: Times | None,
     ) -> float:
         """How many rows a node has: combinations of keys, and of the truth of marks, in each of its slices.
 
@@ -75,21 +75,28 @@ class Sizes:
         """
         terms = frozenset([*((key, False) for key in keys), *((mark, True) for mark in marks)])
         chosen = frozenset(any_of)
-        place = terms, chosen, slices.size_us if slices else None
+        place = terms, chosen, slices
         if place not in self._groups:
-            count = self.slices(slices)
-            self._groups[place] = count * self._in_slice(terms, chosen, self.records(chosen) / count)
+            count, part = self._counted(slices)
+            self._groups[place] = count * self._in_slice(terms, chosen, self.records(chosen) * part)
         return self._groups[place]
 
     def values(self, key: Expression) -> Hashes | None:
         """Hashes of a key's values in the sample's records; None where the key is not known."""
         return self._hash((key, False)) if key in self._known else None
 
-    def slices(self, slices: Slices | None) -> float:
+    def slices(self, slices: Times | None) -> float:
         """How many slices there are in the stream; without any, all records are in one."""
+        count, _ = self._counted(slices)
+        return count
+
+    def _counted(self, slices: Times | None) -> tuple[float, float]:
+        """How many slices there are, and which part of all records each has."""
         if slices is None:
-            return 1.0
-        return float(_UNKNOWN_SLICES) if self.span_us is None else max(1.0, self.span_us / slices.size_us)
+            return 1.0, 1.0
+        # Where it is not known how long the stream is, it is taken to have so many slices.
+        span_us = self.span_us if self.span_us is not None else round(_UNKNOWN_SLICES * slices.length_us)
+        return slices.counted(span_us)
 
     def _in_slice(self, terms: frozenset[Term], any_of: AnyOf, records: float) -> float:
         """The groups of so many records for which any of the conditions is true."""

@@ -16,9 +16,10 @@ from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
 from headrace.plan.costs import Costs
-from headrace.plan.plan import Plan, Slices
+from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 from headrace.sources import Stream
 from headrace.sources.imply import implies
@@ -231,10 +232,11 @@ def _grids(plan: Plan, time: Expression, span_us: int, travel: float) -> list[Gr
     cuts: dict[Slices, float] = {}
     for index, node in enumerate(plan.nodes):
         gathers = plan.gathers(index) and not plan.rises(index)
-        if gathers and node.slices is not None and node.slices.time == time:
-            rows = plan.rows[index] * min(1.0, node.slices.size_us / span_us)
+        # Wherever tasks are cut, some windows that overlap are cut too.
+        if gathers and isinstance(node.slices, Slices) and node.slices.time == time:
+            rows = plan.rows[index] * min(1.0, node.slices.length_us / span_us)
             cuts[node.slices] = cuts.get(node.slices, 0.0) + rows * travel
-    return [Grid(slices.size_us, slices.offset_us, cut) for slices, cut in cuts.items()]
+    return [Grid(slices, cut) for slices, cut in cuts.items()]
 
 
 def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[RowGroup]:

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from headrace.plan.slices import Slices
 from headrace.sources.parquet import RowGroup, Task
 
 _READ_AGAIN = 0.25
@@ -22,22 +23,21 @@ _POINTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Edges of slices: offset + i * size; and what it costs to cut a slice, whose rows then travel.
+    """Edges of slices, and what it costs to cut a slice, whose rows then travel.
 
     That is in records that one task has more than another.
     """
 
-    size_us: int
-    offset_us: int
+    slices: Slices
     cut: float
 
     def has(self, time_us: int) -> bool:
         """Whether an edge is at a time."""
-        return (time_us - self.offset_us) % self.size_us == 0
+        return self.slices.before(time_us) == time_us
 
     def nearest(self, time_us: int) -> int:
         """The edge nearest to a time."""
-        return round((time_us - self.offset_us) / self.size_us) * self.size_us + self.offset_us
+        return min(self.slices.after(time_us), self.slices.before(time_us), key=lambda edge: abs(edge - time_us))
 
 
 def deal_row_groups(groups: Sequence[RowGroup], tasks: int) -> list[Task]:

@@ -1,0 +1,16 @@
+"""Slices to windows: the rows of a node, each about a slice, to rows about windows that overlap or have gaps.
+
+Rows are put in order once, lane by lane (`lanes.py`); then each window of a lane has its slices in one stretch of
+rows, and what it takes to combine these depends on the state alone:
+
+| file | needs of a state | time for a window | space for each row |
+| --- | --- | --- | --- |
+| directly.py | nothing | its slices | none |
+| difference.py | that it can be taken away again (counts, whole sums) | constant | one state |
+| two_stacks.py | nothing | constant, and for all windows together their slices | one state |
+| tree.py | nothing | the logarithm of its slices | two states, for any number of kinds of windows |
+"""
+
+from headrace.kernel.windows.lanes import Lanes, merge
+
+__all__ = ["Lanes", "merge"]

@@ -1,0 +1,29 @@
+"""Windows of few slices: each is combined slice by slice.
+
+Needs nothing of a state. Takes time by the slices of all windows, and no space.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from headrace.algebra.ops import Words
+from headrace.kernel.combine import combine_one
+
+
+def prepare(op: int, slots: Words) -> Words:
+    """What `fold` looks at: the states of the slices, lane by lane."""
+    return slots
+
+
+def fold(op: int, slots: Words, firsts: Words, ends: Words, out: Words) -> None:
+    """The state of each window, from those of its slices: rows from one number to before another."""
+    _fold(op, slots, slots.view("f8"), firsts, ends, out, out.view("f8"))
+
+
+@numba.njit(nogil=True, cache=True)
+def _fold(op, slots, floats, firsts, ends, out, out_floats):  # type: ignore[no-untyped-def]
+    for w in range(len(firsts)):
+        out[w] = slots[firsts[w]]
+        for i in range(firsts[w] + 1, ends[w]):
+            combine_one(op, 0, out, out_floats, w, slots, floats, i)

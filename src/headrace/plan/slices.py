@@ -1,0 +1,312 @@
+"""Slices: stretches of time that no edge of some windows cuts.
+
+A window of range r and slide s begins and ends once in each slide, so that its edges cut time into pairs of
+slices: r mod s, and the rest of the slide. That is the least that will do (seed 002, theorem 1), for one window
+and for the edges of several together. These are never written out to the least common multiple of their slides:
+the edges inside a stretch of time are made when it is met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.algebra.ops import Words
+from headrace.query import Expression, Window
+from headrace.query.interval import UNIT_US, format_interval
+
+_COUNTED = 1 << 14
+"""Edges that are looked at to tell how long slices are."""
+_EDGES_PER_TIME = 4
+"""With more edges than this for each time, it costs less to ask each recurrence for its latest one."""
+
+
+class Pair(NamedTuple):
+    """The two slices that a window has in each of its slides: one of a length, and what is left, if anything.
+
+    Where the rest is a `gap`, it is in no window.
+    """
+
+    period_us: int
+    start_us: int
+    length_us: int
+    gap: bool = False
+
+    @staticmethod
+    def of(window: Window) -> Pair:
+        """The pair of a window."""
+        slide_us, start_us = window.slide_us, window.offset_us % window.slide_us
+        if window.range_us < slide_us:
+            return Pair(slide_us, start_us, window.range_us, gap=True)
+        return Pair(slide_us, start_us, window.range_us % slide_us or slide_us)
+
+    @property
+    def recurring(self) -> tuple[Recurring, ...]:
+        """The edges."""
+        period_us, start_us = self.period_us, self.start_us
+        if self.length_us == period_us:
+            return (Recurring(period_us, start_us),)
+        return Recurring(period_us, start_us), Recurring(period_us, (start_us + self.length_us) % period_us)
+
+
+class Recurring(NamedTuple):
+    """Edges that come back: phase + i * period."""
+
+    period_us: int
+    phase_us: int
+
+    def among(self, phases: Phases) -> bool:
+        """Whether some that recur as often or more often have all of these edges."""
+        period_us, phase_us = self
+        return any(period_us % other == 0 and phase_us % other in own for other, own in phases.items())
+
+
+Phases = Mapping[int, Collection[int]]
+"""Recurring edges: for each period, the phases."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices of some windows, each known by a number: that of the *unit* of time in which it begins.
+
+    Units are as long as they can be with an edge between two of them wherever a slice begins. A slice of one that
+    is as long as all its units, as those of a tumbling window are, has no other numbers in between.
+    """
+
+    time: Expression
+    pairs: tuple[Pair, ...]
+
+    @staticmethod
+    def every(time: Expression, size_us: int, offset_us: int = 0) -> Slices:
+        """Slices of equal length."""
+        return Slices(time, (Pair(size_us, offset_us % size_us, size_us),))
+
+    @staticmethod
+    def of(window: Window, paned: bool = False) -> Slices:
+        """The fewest slices of a window; `paned` ones are of equal length."""
+        if paned:
+            size_us = math.gcd(window.range_us, window.slide_us)
+            return Slices.every(window.time, size_us, window.offset_us)
+        return Slices(window.time, (Pair.of(window),))
+
+    def together(self, other: Slices, paned: bool = False) -> Slices | None:
+        """The fewest slices that both can be made from; None where they are about different times."""
+        if self.time != other.time:
+            return None
+        if paned:
+            unit_us = math.gcd(self.unit_us, other.unit_us, self.offset_us - other.offset_us)
+            return Slices.every(self.time, unit_us, self.offset_us)
+        if self.makes(other) or other.makes(self):
+            return self if self.makes(other) else other
+        kept = [pair for pair in self.pairs if not other.makes(Slices(self.time, (pair,)))]
+        added = [pair for pair in other.pairs if not self.makes(Slices(self.time, (pair,)))]
+        return Slices(self.time, tuple(sorted({*kept, *added})))
+
+    @cached_property
+    def _phases(self) -> Phases:
+        """All edges, without those that others among them have."""
+        phases: dict[int, set[int]] = {}
+        # What recurs more often has a shorter period.
+        for edges in sorted({edges for pair in self.pairs for edges in pair.recurring}):
+            if not edges.among(phases):
+                phases.setdefault(edges.period_us, set()).add(edges.phase_us)
+        return phases
+
+    @cached_property
+    def recurring(self) -> tuple[Recurring, ...]:
+        """All edges, each once."""
+        return tuple(Recurring(period, phase) for period, own in self._phases.items() for phase in sorted(own))
+
+    @cached_property
+    def unit_us(self) -> int:
+        """The greatest length that all slices are a multiple of."""
+        first = self.recurring[0]
+        steps = [step for edges in self.recurring for step in (edges.period_us, edges.phase_us - first.phase_us)]
+        return math.gcd(*steps)
+
+    @property
+    def offset_us(self) -> int:
+        """Where a unit begins."""
+        return self.recurring[0].phase_us % self.unit_us
+
+    @property
+    def equal(self) -> bool:
+        """Whether all slices have the same length, and there is no time between them."""
+        return len(self.recurring) == 1
+
+    @cached_property
+    def gaps(self) -> bool:
+        """Whether there is time that is in no slice."""
+        return all(pair.gap for pair in self.pairs)
+
+    @property
+    def length_us(self) -> float:
+        """How long the records of one slice come, on average."""
+        return self.mean_us
+
+    @cached_property
+    def mean_us(self) -> float:
+        """How long it is from slice to slice, on average."""
+        if self.equal:
+            return float(self.unit_us)
+        whole_us = math.lcm(*(edges.period_us for edges in self.recurring))
+        stretch_us = min(whole_us, int(_COUNTED / sum(1 / edges.period_us for edges in self.recurring)))
+        edges = self.edges(0, max(stretch_us, 1))
+        return stretch_us / max(1, len(edges) if not self.gaps else int(np.count_nonzero(self.covers(edges))))
+
+    @cached_property
+    def share(self) -> float:
+        """Which part of time is in slices, about."""
+        outside = math.prod(1 - pair.length_us / pair.period_us for pair in self.pairs) if self.gaps else 0.0
+        return 1.0 - outside
+
+    def has_edges_of(self, other: Slices) -> bool:
+        """Whether other slices begin and end where these do."""
+        return self.time == other.time and all(edges.among(self._phases) for edges in other.recurring)
+
+    def makes(self, other: Slices) -> bool:
+        """Whether other slices are made of these."""
+        return self.has_edges_of(other) and (not self.gaps or set(other.pairs) <= set(self.pairs))
+
+    def number_of(self, times: Words) -> Words:
+        """The numbers of the slices that times are in."""
+        return (self.start_at(times) - self.offset_us) // self.unit_us
+
+    def start_of(self, numbers: Words) -> Words:
+        """When slices begin."""
+        return numbers * self.unit_us + self.offset_us
+
+    def start_at(self, times: Words) -> Words:
+        """When the slices begin that times are in."""
+        if self.equal:
+            return _latest(self.recurring[0], times)
+        if len(times) == 0:
+            return times
+        low, high = int(times.min()), int(times.max())
+        if sum((high - low) // edges.period_us for edges in self.recurring) > _EDGES_PER_TIME * len(times):
+            latest: Words = np.maximum.reduce([_latest(edges, times) for edges in self.recurring])
+            return latest
+        edges = self.edges(self.before(low), high + 1)
+        return edges[np.searchsorted(edges, times, side="right") - 1]
+
+    def edges(self, low_us: int, high_us: int) -> Words:
+        """All edges from one time to before another, in order."""
+        firsts = ((edges, low_us + (edges.phase_us - low_us) % edges.period_us) for edges in self.recurring)
+        return np.unique(np.concatenate([np.arange(first, high_us, edges.period_us) for edges, first in firsts]))
+
+    def before(self, time_us: int) -> int:
+        """The latest edge that is not after a time."""
+        return max(time_us - (time_us - edges.phase_us) % edges.period_us for edges in self.recurring)
+
+    def after(self, time_us: int) -> int:
+        """The earliest edge that is not before a time."""
+        return min(time_us + (edges.phase_us - time_us) % edges.period_us for edges in self.recurring)
+
+    def first_from(self, time_us: int) -> int:
+        """The number of the first slice that begins at a time or later."""
+        return (self.after(time_us) - self.offset_us) // self.unit_us
+
+    def open_at(self, time_us: int) -> int:
+        """The number of the first slice that has not ended at a time."""
+        return (self.before(time_us) - self.offset_us) // self.unit_us
+
+    def numbers_at(self, times: Words) -> Words:
+        """The numbers of all slices that any of the times is in."""
+        return self.number_of(times)
+
+    def counted(self, span_us: int) -> tuple[float, float]:
+        """How many slices there are in so much time, and which part of all records each has."""
+        count = max(1.0, span_us / self.mean_us)
+        return count, self.share / count
+
+    def covers(self, times: Words) -> npt.NDArray[np.bool_]:
+        """Which times are in no gap."""
+        if not self.gaps:
+            return np.ones(len(times), dtype=np.bool_)
+        inside = [(times - pair.start_us) % pair.period_us < pair.length_us for pair in self.pairs]
+        covered: npt.NDArray[np.bool_] = np.logical_or.reduce(inside)
+        return covered
+
+    def __str__(self) -> str:
+        if len(self.pairs) > 1:
+            unit = next(
+                name for name in ("hour", "minute", "second", "microsecond") if UNIT_US[name] <= self.mean_us
+            )
+            return f"slice of {len(self.pairs)} windows ({self.mean_us / UNIT_US[unit]:.3g} {unit}s on average)"
+        (pair,) = self.pairs
+        rest_us = pair.period_us - pair.length_us
+        if not rest_us:
+            return format_interval(pair.length_us)
+        parts = " and ".join(map(format_interval, (pair.length_us, rest_us)))
+        return f"{parts} left out" if pair.gap else parts
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows that overlap, or have gaps between them, as what the rows of a node are about.
+
+    They have numbers as slices have, and are made of slices: one goes into every window that has it.
+    """
+
+    window: Window
+
+    @property
+    def time(self) -> Expression:
+        """The time that they are about."""
+        return self.window.time
+
+    @property
+    def length_us(self) -> float:
+        """How long the records of one window come."""
+        return self.window.range_us
+
+    def has_edges_of(self, other: Slices) -> bool:
+        """Whether no window crosses an edge of other slices: only those with gaps can be so."""
+        window = self.window
+        apart = self.time == other.time and window.range_us <= window.slide_us
+        return apart and all(
+            period_us % window.slide_us == 0
+            and ((inside := (phase_us - window.offset_us) % window.slide_us) == 0 or inside >= window.range_us)
+            for period_us, phase_us in other.recurring
+        )
+
+    def start_of(self, numbers: Words) -> Words:
+        """When windows begin."""
+        return numbers * self.window.slide_us + self.window.offset_us
+
+    def first_from(self, time_us: int) -> int:
+        """The number of the first window that begins at a time or later."""
+        return -((self.window.offset_us - time_us) // self.window.slide_us)
+
+    def open_at(self, time_us: int) -> int:
+        """The number of the first window that has not ended at a time."""
+        return (time_us - self.window.range_us - self.window.offset_us) // self.window.slide_us + 1
+
+    def numbers_at(self, times: Words) -> Words:
+        """The numbers of all windows that any of the times is in."""
+        latest = (times - self.window.offset_us) // self.window.slide_us
+        back = latest[:, None] - np.arange(-(-self.window.range_us // self.window.slide_us))
+        return np.unique(back[self.start_of(back) + self.window.range_us > times[:, None]])
+
+    def counted(self, span_us: int) -> tuple[float, float]:
+        """How many windows there are in so much time, and which part of all records each has."""
+        return max(1.0, span_us / self.window.slide_us), min(1.0, self.window.range_us / max(1, span_us))
+
+    def __str__(self) -> str:
+        window = self.window
+        return f"{format_interval(window.range_us)} every {format_interval(window.slide_us)}"
+
+
+Times = Slices | Windows
+"""What the rows of a node are about."""
+
+
+def _latest(edges: Recurring, times: Words) -> Words:
+    """The latest of some edges that is not after each time."""
+    return times - (times - edges.phase_us) % edges.period_us
