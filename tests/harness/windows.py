@@ -1,4 +1,4 @@
-"""Time windows as Spark spells them: the durations of `window(...)`, accepted and refused.
+"""Time windows: as Spark spells them, with the durations of `window(...)`, accepted and refused, and as papers do.
 
 Spark's `window` takes its durations as string literals, or as integers in microseconds. Interval literals of SQL
 (INTERVAL 10 MINUTES) are refused in every form.
@@ -48,6 +48,29 @@ SLIDING = (
     (15 * MINUTE, 10 * MINUTE),
     (7 * DAY, DAY),
 )
+# The same with gaps, which only brackets can say.
+HOPPING = (
+    (5 * MINUTE, 10 * MINUTE),
+    (MINUTE, 90),
+    (10 * MINUTE, 15 * MINUTE),
+    (15 * MINUTE, HOUR),
+    (2, MINUTE),
+    (90 * MINUTE, DAY),
+    (DAY, 7 * DAY),
+)
+# Further ways to say it, inside brackets alone.
+SHORT: dict[int, tuple[str, ...]] = {
+    2: ("'2 s'", "'2000 ms'", "'2000000 us'"),
+    MINUTE: ("'1 min'", "'60s'"),
+    90: ("'90 sec'", "'1 min 30 secs'", "'90 SECS'"),
+    5 * MINUTE: ("'5 min'", "'5 mins'"),
+    10 * MINUTE: ("'10 min'", "'10min'"),
+    15 * MINUTE: ("'15 Min'",),
+    HOUR: ("'1 h'", "'1 hr'", "'60 mins'"),
+    90 * MINUTE: ("'1 hr 30 min'", "'2 hrs -30 min'"),
+    DAY: ("'24 h'", "'24 hrs'"),
+    7 * DAY: ("'168 h'",),
+}
 # The start's magnitude must be less than the slide; negative ones are fine.
 STARTS: dict[int, tuple[str, ...]] = {
     0: ("'0 seconds'", "0"),
@@ -75,3 +98,22 @@ def window_call(choices: Choices, time: str) -> str:
     if start is not None:
         arguments.append(choices.pick(STARTS[start]))
     return f"window({', '.join(arguments)})"
+
+
+def bracket(choices: Choices) -> str:
+    """A window in brackets, to stand behind the stream's name: tumbling, overlapping or with gaps."""
+    length = slide = choices.pick(TUMBLING)
+    if choices.chance(70):
+        length, slide = choices.pick(choices.pick((SLIDING, HOPPING)))
+    parts = ["RANGE", _duration(choices, length)]
+    if slide != length or choices.chance(10):
+        parts += ["SLIDE", _duration(choices, slide)]
+    if choices.chance(35):
+        start = choices.pick([start for start in STARTS if abs(start) < slide])
+        parts += ["OFFSET", choices.pick(STARTS[start])]
+    return f"[{' '.join(parts)}]"
+
+
+def _duration(choices: Choices, seconds: int) -> str:
+    """A duration as brackets take it: no parentheses."""
+    return choices.pick([way for way in (*SHORT[seconds], *DURATIONS[seconds]) if not way.startswith("(")])
