@@ -139,7 +139,7 @@ def _parse_all(
 def _parse_one(name: str, text: str | Source, stream: Stream | None, functions: Collection[str]) -> Query:
     if stream is None:
         return parse_query(name, text)
-    query = _parse_once(name, text, stream.column_names, frozenset(functions))
+    query = _parse_once(name, text, stream.column_names, stream.time, frozenset(functions))
     if query.stream.lower() != stream.name.lower() and not any(obstacle.foreign for obstacle in query.obstacles):
         message = f"reads '{query.stream}', but the stream is named '{stream.name}'"
         hint = did_you_mean(query.stream, [stream.name]) or f"write FROM {stream.name}"
@@ -148,9 +148,11 @@ def _parse_one(name: str, text: str | Source, stream: Stream | None, functions: 
 
 
 @lru_cache(maxsize=4096)
-def _parse_once(name: str, text: str | Source, columns: tuple[str, ...], functions: frozenset[str]) -> Query:
+def _parse_once(
+    name: str, text: str | Source, columns: tuple[str, ...], time: str, functions: frozenset[str]
+) -> Query:
     """A query of a workload that runs again and again need not be parsed again."""
-    return parse_query(name, text, columns=columns, functions=functions)
+    return parse_query(name, text, columns=columns, functions=functions, time=time)
 
 
 def read_texts(path: Path) -> Iterator[tuple[str, Source]]:

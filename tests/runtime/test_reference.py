@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,3 +140,110 @@ def test_the_list_of_functions_is_sparks(spark: SparkSession) -> None:
     theirs = {n: g for n, g in builtin_functions(spark).items() if n.isidentifier() and n not in mine}
     listed = {n: g for n, g in spark_functions().items() if n not in ("timestampadd", "timestampdiff")}
     assert listed == theirs
+
+
+def answers(spark: SparkSession, stream: Stream, text: str, *, shared: bool = False) -> list[tuple[Any, ...]]:
+    workload = Workload({"q": text})
+    results = workload.run(stream, spark=spark) if shared else workload.reference(stream, spark=spark)
+    return sorted(map(tuple, results["q"].collect()))
+
+
+@pytest.fixture
+def quarter_hours(tmp_path: Path) -> Stream:
+    """A record every quarter of an hour over four days, in the spring night on which Berlin changes its clocks."""
+    begin = datetime(2024, 3, 29, 22, tzinfo=UTC)
+    times = [begin + timedelta(minutes=15 * number) for number in range(4 * 24 * 4)]
+    columns = {
+        "ts": pa.array([*times, None], pa.timestamp("us", tz="UTC")),
+        "local": pa.array([*(time.replace(tzinfo=None) for time in times), None], pa.timestamp("us")),
+        "src": [f"s{number % 3}" for number in range(len(times) + 1)],
+        "bytes": list(range(len(times) + 1)),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "quarters.parquet")
+    return Stream.parquet(str(tmp_path / "quarters.parquet"), name="t", time="ts")
+
+
+@pytest.mark.parametrize(
+    ("inside", "call"),
+    [
+        ("RANGE '18 min' SLIDE '15 min'", "window(ts, '18 minutes', '15 minutes')"),
+        ("RANGE '2 h'", "window(ts, '2 hours')"),
+        ("range '1 day' offset '-3 hrs'", "window(ts, '1 day', '1 day', '-3 hours')"),
+    ],
+)
+def test_a_window_in_brackets_is_that_of_the_call(
+    spark: SparkSession, quarter_hours: Stream, inside: str, call: str
+) -> None:
+    text = (
+        "SELECT window.start, window, src, sum(bytes) AS b, date_format(window.end, 'HH:mm') AS e FROM t {} "
+        "WHERE bytes > 3 GROUP BY src{} HAVING window.end > '2024-03-30' AND count(*) > 0 ORDER BY window.start, b"
+    )
+    expected = answers(spark, quarter_hours, text.format("", f", {call}"))
+    assert expected
+    for shared in (False, True):
+        assert answers(spark, quarter_hours, text.format(f"[{inside}]", ""), shared=shared) == expected
+
+
+def test_brackets_without_a_group_by_have_one_group_a_window(spark: SparkSession, quarter_hours: Stream) -> None:
+    for shared in (False, True):
+        found = answers(spark, quarter_hours, "SELECT count(*) AS n FROM t AS s [RANGE '1 h']", shared=shared)
+        assert found == [(4,)] * (4 * 24)
+
+
+@pytest.mark.parametrize("time", ["ts", "local"])
+def test_a_window_with_gaps_leaves_records_out(spark: SparkSession, quarter_hours: Stream, time: str) -> None:
+    """20 minutes of each hour, from five past on: the records at :15 alone, one for each window."""
+    stream = Stream.parquet(str(quarter_hours.data), name="t", time=time)
+    text = "SELECT window.start, window.end, sum(bytes) AS b FROM t [RANGE '20 min' SLIDE '1 h' OFFSET '5 min']"
+    frame = Workload({"q": text}).reference(stream, spark=spark)["q"]
+    starts = frame.selectExpr("date_format(start, 'dd HH:mm:ss')", "end - start", "b").collect()
+    assert sorted(row[2] for row in starts) == [4 * hour + 1 for hour in range(4 * 24)]
+    assert {row[1] for row in starts} == {timedelta(minutes=20)}
+    assert {row[0][-6:] for row in starts} == {":05:00"}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_window_with_gaps_is_a_filtered_one(spark: SparkSession, quarter_hours: Stream, zone: str) -> None:
+    """Days of 24 hours, also where one has 23 by the clock, out of every two days."""
+    hopping = (
+        "SELECT window, src, count(*) AS n, sum(bytes) AS b FROM t [RANGE '1 day' SLIDE '2 days'] "
+        "WHERE src <> 's1' GROUP BY src HAVING window.start IS NOT NULL ORDER BY window.start DESC, src"
+    )
+    tumbling = (
+        "SELECT window, src, count(*) AS n, sum(bytes) AS b FROM t WHERE src <> 's1' "
+        "AND pmod(unix_seconds(ts), 172800) < 86400 GROUP BY window(ts, '1 day'), src"
+    )
+    before = spark.conf.get("spark.sql.session.timeZone")
+    assert before is not None
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        found = answers(spark, quarter_hours, hopping)
+        assert found == answers(spark, quarter_hours, tumbling)
+        assert len(found) == 2 * 2
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_what_spark_refuses_of_a_query_with_brackets(spark: SparkSession, quarter_hours: Stream) -> None:
+    """Spark has read another text; a word that is there once tells the place all the same."""
+    workload = Workload(
+        {
+            "types": "SELECT count(*)\nFROM t [RANGE '15 min' SLIDE '1 h']\nWHERE bytes + map(1, 2) > 3",
+            "grouping": "SELECT src, sum(bytes) FROM t [RANGE '1 h']",
+        }
+    )
+    with pytest.raises(WorkloadError) as caught:
+        workload.reference(quarter_hours, spark=spark)
+    types, grouping = caught.value.problems
+    assert (types.origin, types.line) == ("types", 3)
+    assert "bytes + map(1, 2)" in types.message
+    assert grouping.origin == "grouping"
+
+
+def test_the_window_in_an_aggregate_is_left_to_spark(spark: SparkSession, quarter_hours: Stream) -> None:
+    text = "SELECT max(window.end - ts) AS m, {} AS h FROM t GROUP BY window(ts, '1 hour'), {}"
+    aggregate = text.format("hour(window.start)", "hour(window.start)")
+    assert answers(spark, quarter_hours, aggregate, shared=True) == answers(spark, quarter_hours, aggregate)
+    keys = aggregate.replace("max(window.end - ts)", "max(ts)")
+    assert answers(spark, quarter_hours, keys, shared=True) == answers(spark, quarter_hours, keys)
+    assert Workload({"q": keys}, quarter_hours)["q"].shareable

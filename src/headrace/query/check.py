@@ -38,11 +38,12 @@ def check_names(
     columns: Collection[str],
     functions: Collection[str],
     qualifiers: frozenset[str],
+    made: Collection[str] = (),
 ) -> list[Problem]:
-    """Problems with the names of functions and columns."""
+    """Problems with the names of functions and columns; `made` are columns that only the answer has."""
     return [
         *_unknown_functions(select, source, functions),
-        *_unknown_columns(select, source, columns, qualifiers),
+        *_unknown_columns(select, source, columns, qualifiers, made),
     ]
 
 
@@ -57,13 +58,17 @@ def _unknown_functions(select: exp.Select, source: Source, functions: Collection
 
 
 def _unknown_columns(
-    select: exp.Select, source: Source, columns: Collection[str], qualifiers: frozenset[str]
+    select: exp.Select,
+    source: Source,
+    columns: Collection[str],
+    qualifiers: frozenset[str],
+    made: Collection[str],
 ) -> Iterator[Problem]:
     known = {column.lower() for column in columns}
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
     # Grouping by a window makes a column of its name.
     calls = {call.name.lower() for call in select.find_all(exp.Anonymous)}
-    aliases |= calls & {"window", "session_window"}
+    aliases |= calls & {"window", "session_window"} | set(made)
     for column in select.find_all(exp.Column):
         parts = name_parts(column)
         if len(parts) > 1 and parts[0].lower() in qualifiers and parts[0].lower() not in known:

@@ -128,7 +128,7 @@ def blank_comments(text: str) -> str:
         end = _comment_end(text, found.end()) if found[0] == "/*" else found.end()
         comment = found[0] == "/*" or found[0].startswith("--")
         piece = text[found.start() : end]
-        parts += [text[position : found.start()], _blank(piece) if comment else piece]
+        parts += [text[position : found.start()], blank(piece) if comment else piece]
         position = end
     return "".join(parts) + text[position:]
 
@@ -145,7 +145,8 @@ def _comment_end(text: str, position: int) -> int:
     return position
 
 
-def _blank(text: str) -> str:
+def blank(text: str) -> str:
+    """Spaces in place of a text, line by line."""
     return re.sub(r"[^\n]", " ", text)
 
 

@@ -19,7 +19,7 @@ from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokeni
 from headrace.query.functions import spark_functions
 from headrace.query.source import Source
 
-_STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
+STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Expression:
         """
         shown: list[str] = []
         canonical: list[str] = []
-        for token, spaced in _without_qualifiers(_as_written(text), qualifiers):
+        for token, spaced in _without_qualifiers(as_written(text), qualifiers):
             raw = text[token.start : token.end + 1]
             shown.append(f" {raw}" if spaced and shown else raw)
             canonical.append(_canonical(token, raw))
@@ -80,7 +80,8 @@ def _tree(sql: str) -> exp.Expr:
     return node
 
 
-def _as_written(text: str) -> list[Token]:
+def as_written(text: str) -> list[Token]:
+    """The tokens of a text, each in a place of its own."""
     # sqlglot makes three tokens of 10L (10 :: BIGINT), all in the same place.
     tokens = tokenize(text)
     return [token for index, token in enumerate(tokens) if not index or token.start > tokens[index - 1].start]
@@ -104,7 +105,7 @@ def _without_qualifiers(tokens: list[Token], qualifiers: frozenset[str]) -> Iter
 
 
 def _canonical(token: Token, raw: str) -> str:
-    if token.token_type in _STRINGS:
+    if token.token_type in STRINGS:
         return raw
     if token.token_type is TokenType.IDENTIFIER:
         # `x` is x, unless the bare word would mean something else (`current_date`, `null`).

@@ -18,17 +18,29 @@ UNIT_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+SHORT_US = {
+    **dict.fromkeys(("us",), UNIT_US["microsecond"]),
+    **dict.fromkeys(("ms",), UNIT_US["millisecond"]),
+    **dict.fromkeys(("s", "sec", "secs"), UNIT_US["second"]),
+    **dict.fromkeys(("min", "mins"), UNIT_US["minute"]),
+    **dict.fromkeys(("h", "hr", "hrs"), UNIT_US["hour"]),
+}
+"""Units as the papers write them; Spark knows none of them."""
 _CALENDAR_UNITS = ("month", "year")
 _PART = re.compile(r"\s*([+-]?)\s*(\d+)(\.\d*)?\s*([a-z]+)", re.IGNORECASE)
 
 
-def parse_interval_us(text: str) -> int:
+def parse_interval_us(text: str, *, short: bool = False) -> int:
     """Microseconds of an interval text as Spark reads it; raises ValueError with what would be right.
+
+    `short`: the short units of the papers are known too.
 
     >>> parse_interval_us("1 hour 30 minutes")
     5400000000
     >>> parse_interval_us("interval 1.5 seconds")
     1500000
+    >>> parse_interval_us("1 min 30 s", short=True)
+    90000000
     """
     rest = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE).strip()
     if not rest:
@@ -39,7 +51,7 @@ def parse_interval_us(text: str) -> int:
         if part is None:
             raise ValueError(f"'{text}' is no interval; write a number and a unit, such as '5 minutes'")
         sign, whole, fraction, unit = part.groups()
-        unit_us = _unit_us(unit, text)
+        unit_us = _unit_us(unit, text, short)
         if fraction and unit_us != UNIT_US["second"]:
             raise ValueError(f"only seconds can have a fraction, not '{unit}'")
         amount = Fraction(whole + (fraction or "")) if fraction != "." else Fraction(whole)
@@ -48,13 +60,16 @@ def parse_interval_us(text: str) -> int:
     return int(total_us)
 
 
-def _unit_us(unit: str, text: str) -> int:
+def _unit_us(unit: str, text: str, short: bool) -> int:
+    if short and unit.lower() in SHORT_US:
+        return SHORT_US[unit.lower()]
     name = unit.lower().removesuffix("s")
     if name in UNIT_US:
         return UNIT_US[name]
     if name in _CALENDAR_UNITS:
         raise ValueError(f"'{text}': months and years have no fixed length; use weeks, days or smaller units")
-    raise ValueError(f"unknown unit '{unit}'; Spark knows {', '.join(UNIT_US)}")
+    known = f"Spark knows {', '.join(UNIT_US)}" + (f"; short are {', '.join(SHORT_US)}" if short else "")
+    raise ValueError(f"unknown unit '{unit}'; {known}")
 
 
 def format_interval(us: int) -> str:

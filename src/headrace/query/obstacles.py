@@ -36,10 +36,13 @@ _CLAUSES = {
 }
 
 
-def find_obstacles(tree: exp.Expr, source: Source) -> tuple[Obstacle, ...]:
-    """All reasons against sharing, in the order of the clauses; empty for a query that can be shared."""
+def find_obstacles(tree: exp.Expr, source: Source, *, windowed: bool = False) -> tuple[Obstacle, ...]:
+    """All reasons against sharing, in the order of the clauses; empty for a query that can be shared.
+
+    `windowed`: the query groups by a window, whatever its GROUP BY says.
+    """
     foreign = list(_foreign(tree, source))
-    found = foreign or [*_own(tree), *_calls(tree, source)]
+    found = foreign or [*_own(tree, windowed), *_calls(tree, source)]
     # A reason is given once, at the first place where it holds.
     places = {reason: source.problem(reason, span_of(node)) for reason, node in reversed(found)}
     return tuple(Obstacle(reason, places[reason], bool(foreign)) for reason in dict.fromkeys(r for r, _ in found))
@@ -70,7 +73,7 @@ def _foreign(tree: exp.Expr, source: Source) -> Found:
             yield f"{call.name.lower()}(), which makes rows", call
 
 
-def _own(select: exp.Expr) -> Found:
+def _own(select: exp.Expr, windowed: bool) -> Found:
     for owner in (select, select.args["from_"].this):
         for key, reason in _CLAUSES.items():
             if owner.args.get(key):
@@ -88,7 +91,7 @@ def _own(select: exp.Expr) -> Found:
     limit = select.args.get("limit")
     if limit and not (limit.expression.is_int and int(limit.expression.name) > 0):
         yield "a LIMIT other than a number above 0, by which Spark may compute nothing", limit
-    if not group and not any(_select_aggregates(select)):
+    if not group and not windowed and not any(_select_aggregates(select)):
         yield "no aggregate and no GROUP BY", select
 
 

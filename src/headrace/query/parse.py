@@ -2,27 +2,34 @@
 
 A query means the same with and without the stream's columns known, but for names that could be a column or an
 alias: then Spark takes the column, and so does `parse_query` when it is told the columns. With them it also
-checks every name, so that a mistake is found before Spark is started.
+checks every name, so that a mistake is found before Spark is started. A window in brackets is about the stream's
+time, whose name is known only then as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
+from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from headrace.errors import QueryError
 from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
+from headrace.query.bracket import Bracket, cut_bracket
 from headrace.query.check import check_clauses, check_names, name_parts, syntax_problem
 from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
 from headrace.query.expression import Expression
 from headrace.query.having import early_conditions
 from headrace.query.obstacles import find_obstacles
-from headrace.query.query import Obstacle, Ordering, Output, Query
+from headrace.query.query import Obstacle, Ordering, Output, Query, quote_name
 from headrace.query.source import Source
 from headrace.query.window import UnreadWindow, Window, WindowFault, find_window, is_window_call, parse_window
+
+# Types that give their names to columns: `date`, `time`, `timestamp`.
+_TYPES = SparkParser.TYPE_TOKENS - {TokenType.NULL, TokenType.INTERVAL}
 
 
 def parse_query(
@@ -31,25 +38,30 @@ def parse_query(
     *,
     columns: Collection[str] | None = None,
     functions: Collection[str] = (),
+    time: str = "time",
 ) -> Query:
     """The query of a text; raises `QueryError` with all problems that were found.
 
     `columns` are the stream's, where they are known; `functions` are those that the session has besides Spark's.
+    `time` is the stream's column that windows in brackets are about.
     """
     source = text if isinstance(text, Source) else Source(text, origin=name)
     try:
         source = _without_end(source)
         if not source.text:
             raise QueryError([source.problem(f"query '{name}' is empty", hint="write a SELECT statement")])
+        source, bracket = cut_bracket(source, _column(time))
         tree = parse_statement(source.text)
     except (SyntaxFault, TokenError) as fault:
         raise QueryError([syntax_problem(source, fault)]) from fault
+    except WindowFault as fault:
+        raise QueryError([source.problem(str(fault), fault.span, fault.hint)]) from fault
     if not isinstance(tree, exp.Query):
         raise QueryError([source.problem("only SELECT statements can be queries", (0, len(source.text)))])
     try:
-        return _Parse(name, source, tree, columns, functions).query()
+        return _Parse(name, source, tree, bracket, columns, functions).query()
     except WindowFault as fault:
-        raise QueryError([source.problem(str(fault), span_of(fault.node))]) from fault
+        raise QueryError([source.problem(str(fault), fault.span, fault.hint)]) from fault
 
 
 def _without_end(source: Source) -> Source:
@@ -61,6 +73,12 @@ def _without_end(source: Source) -> Source:
     return Source(source.text[:end], source.origin, source.first_line)
 
 
+def _column(name: str) -> Expression:
+    """A column, named as users do: bare where that is a name, so that it equals what they write."""
+    bare = re.fullmatch(r"[A-Za-z_]\w*", name) and tokenize(name)[0].token_type in _TYPES
+    return Expression.parse(name if bare else quote_name(name))
+
+
 class _Parse:
     """The parts of one statement; a class only so that its functions share what they all need."""
 
@@ -69,24 +87,27 @@ class _Parse:
         name: str,
         source: Source,
         tree: exp.Query,
+        bracket: Bracket | None,
         columns: Collection[str] | None,
         functions: Collection[str],
     ) -> None:
         self.name = name
         self.source = source
         self.tree = tree
+        self.bracket = bracket
         self.columns = None if columns is None else {column.lower() for column in columns}
         self.known_columns = columns
         self.functions = functions
         self.stream, self.stream_span, self.qualifiers = _stream_of(tree)
 
     def query(self) -> Query:
-        obstacles = find_obstacles(self.tree, self.source)
+        obstacles = find_obstacles(self.tree, self.source, windowed=self.bracket is not None)
         if isinstance(self.tree, exp.Select):
             problems = list(check_clauses(self.tree, self.source))
             if self.known_columns is not None and not any(obstacle.foreign for obstacle in obstacles):
+                made = ("window",) if self.bracket is not None else ()
                 problems += check_names(
-                    self.tree, self.source, self.known_columns, self.functions, self.qualifiers
+                    self.tree, self.source, self.known_columns, self.functions, self.qualifiers, made
                 )
             if problems:
                 raise QueryError(problems)
@@ -96,31 +117,36 @@ class _Parse:
         return self._unshareable(obstacles)
 
     def _unshareable(self, obstacles: tuple[Obstacle, ...]) -> Query:
-        return Query(self.name, self.source, self.stream, obstacles=obstacles, stream_span=self.stream_span)
+        if self.bracket is not None:
+            raise _beside_spark(self.bracket, obstacles)
+        source = self.source.original
+        return Query(self.name, source, self.stream, obstacles=obstacles, stream_span=self.stream_span)
 
     def _shareable(self, select: exp.Select) -> Query:
         grouping = list(self._grouping(select))
-        try:
-            window = self._window(grouping)
-            stray = self._stray_window(select, grouping, window)
-        except UnreadWindow:
-            reason = "a window() with arguments that are no plain constants"
-            return self._unshareable((Obstacle(reason, self.source.problem(reason)),))
-        if stray is not None:
-            return self._unshareable((stray,))
         order = select.args.get("order")
         clauses = [
             *select.expressions,
             *(select.args[key] for key in ("having", "order") if select.args.get(key)),
         ]
+        try:
+            window = self._window(select, grouping)
+            stray = self._stray_window(select, grouping, window)
+            if stray is None and window is not None:
+                stray = self._window_of_records(grouping, clauses)
+        except UnreadWindow:
+            reason = "a window() with arguments that are no plain constants"
+            return self._unshareable((Obstacle(reason, self.source.problem(reason)),))
+        if stray is not None:
+            return self._unshareable((stray,))
         outputs = tuple(self._output(item) for item in select.expressions)
-        keys = self._keys(grouping)
+        keys = self._keys(grouping, window)
         where, having = self._optional(select, "where"), self._optional(select, "having")
         if having is not None:
             where, having = early_conditions(where, having, keys, outputs)
         return Query(
             self.name,
-            self.source,
+            self.source.original,
             self.stream,
             outputs=outputs,
             where=where,
@@ -131,6 +157,7 @@ class _Parse:
             order=tuple(self._ordering(item) for item in order.expressions) if order else (),
             limit=self._optional(select, "limit", "expression"),
             offset=self._optional(select, "offset", "expression"),
+            bracketed=self.bracket is not None,
             stream_span=self.stream_span,
         )
 
@@ -177,12 +204,46 @@ class _Parse:
         name = node.name.lower()
         return name in aliases and (self.columns is None or name not in self.columns)
 
-    def _window(self, grouping: list[exp.Expr]) -> Window | None:
+    def _window(self, select: exp.Select, grouping: list[exp.Expr]) -> Window | None:
+        if self.bracket is not None:
+            return self._bracket_window(select, self.bracket)
         calls = [call for call in map(find_window, grouping) if call is not None]
         windows = [parse_window(call, self.source, self.qualifiers) for call in calls]
         if len(set(windows)) > 1:
-            raise WindowFault("Spark allows one window() per query", calls[1])
+            raise WindowFault("Spark allows one window() per query", span_of(calls[1]))
         return windows[0] if windows else None
+
+    def _bracket_window(self, select: exp.Select, bracket: Bracket) -> Window:
+        """The window in brackets, if it is the only one and `window` can be its name."""
+        call = next(filter(is_window_call, select.find_all(exp.Anonymous)), None)
+        if call is not None:
+            message = "window() beside a window in brackets: a query has one window"
+            hint = "leave one of them out; that in brackets is named window, with window.start and window.end"
+            raise WindowFault(message, span_of(call), hint)
+        if self.columns is not None and "window" in self.columns:
+            message = "the stream has a column 'window' of its own, so that a window in brackets has no name"
+            raise WindowFault(message, bracket.span, "give the column another name in the stream's view")
+        return bracket.window
+
+    def _is_window(self, column: exp.Column) -> bool:
+        """Whether a name is that of the window that the query groups by."""
+        parts = [part.lower() for part in name_parts(column)]
+        named = parts[1:] if len(parts) > 1 and parts[0] in self.qualifiers else parts
+        return named[0] == "window" and (self.columns is None or "window" not in self.columns)
+
+    def _of_window(self, node: exp.Expr) -> bool:
+        """Whether a key is the window's, such as `window.start`: grouping by the window says the same."""
+        columns = list(node.find_all(exp.Column))
+        return bool(columns) and all(map(self._is_window, columns))
+
+    def _window_of_records(self, grouping: Sequence[exp.Expr], clauses: Sequence[exp.Expr]) -> Obstacle | None:
+        """A part of the query that is about records and names the window, which only groups have."""
+        keys = (node for node in grouping if not self._of_window(node))
+        for node in (*keys, *(node for clause in clauses for node in find_aggregates(clause))):
+            for column in filter(self._is_window, node.find_all(exp.Column)):
+                reason = "the window in an aggregate, or in a key that is about records"
+                return Obstacle(reason, self.source.problem(reason, span_of(column)))
+        return None
 
     def _stray_window(
         self, select: exp.Select, grouping: list[exp.Expr], window: Window | None
@@ -198,8 +259,9 @@ class _Parse:
                 return Obstacle(reason, self.source.problem(reason, span_of(call)))
         return None
 
-    def _keys(self, grouping: list[exp.Expr]) -> tuple[Expression, ...]:
-        keys = dict.fromkeys(self._expression(node) for node in grouping if find_window(node) is None)
+    def _keys(self, grouping: list[exp.Expr], window: Window | None) -> tuple[Expression, ...]:
+        own = (node for node in grouping if find_window(node) is None)
+        keys = dict.fromkeys(self._expression(node) for node in own if window is None or not self._of_window(node))
         # A bare number in GROUP BY would be an ordinal again, so a constant key is written as a sum.
         return tuple(Expression.parse(f"{key.sql} + 0") if key.sql.isdecimal() else key for key in keys)
 
@@ -223,6 +285,16 @@ class _Parse:
                     yield Obstacle(reason, self.source.problem(reason, span_of(column)))
             if isinstance(item, exp.Alias):
                 seen.add(item.alias.lower())
+
+
+def _beside_spark(bracket: Bracket, obstacles: Sequence[Obstacle]) -> WindowFault:
+    """Why a query with an obstacle cannot have its window in brackets."""
+    reasons = "; ".join(obstacle.reason for obstacle in obstacles)
+    message = f"plain Spark has to run this query, and does not know windows in brackets: {reasons}"
+    hint = f"write GROUP BY {bracket.window.sql} instead"
+    if bracket.window.hopping:
+        hint = "do without what is named; Spark's window() has no windows with gaps"
+    return WindowFault(message, bracket.span, hint)
 
 
 def _stream_of(tree: exp.Query) -> tuple[str, tuple[int, int] | None, frozenset[str]]:

@@ -72,7 +72,8 @@ class Query:
     """One standing aggregate query over one stream.
 
     The parts (`outputs` and all below) are filled in for queries that can be shared; a query with an obstacle is
-    its text, which plain Spark runs.
+    its text, which plain Spark runs. `bracketed`: the text spells the window as `[RANGE ... SLIDE ...]`, which
+    Spark cannot read.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Query:
     limit: Expression | None = None
     offset: Expression | None = None
     obstacles: tuple[Obstacle, ...] = ()
+    bracketed: bool = field(default=False, compare=False)
     stream_span: tuple[int, int] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -100,16 +102,24 @@ class Query:
         """Whether the query can be planned together with others."""
         return not self.obstacles
 
+    @property
+    def plain(self) -> str:
+        """The text as plain Spark reads it: what the user wrote, but for a window in brackets."""
+        return self.sql if self.bracketed else self.text
+
     @functools.cached_property
     def sql(self) -> str:
         """The query written anew from its parts: to Spark it means the same as `text`."""
         if not self.shareable:
             return self.text
+        relation = quote_name(self.stream)
         grouping = [self.window.sql] if self.window else []
+        if self.window and self.window.hopping:
+            relation, grouping = f"({self.window.over(relation)})", ["window"]
         grouping += [key.sql for key in self.keys]
         clauses = [
             "SELECT " + ", ".join(output.sql for output in self.outputs),
-            f"FROM {quote_name(self.stream)}",
+            f"FROM {relation}",
             f"WHERE {self.where.sql}" if self.where else "",
             "GROUP BY " + ", ".join(grouping) if grouping else "",
             f"HAVING {self.having.sql}" if self.having else "",

@@ -1,12 +1,13 @@
 """Time windows: `window(time, range [, slide [, offset]])` of a GROUP BY, as a frozen value.
 
-The spellings of intervals are in `interval.py`. Time is int64 microseconds UTC, windows are half-open
-[start, end): the window number i is [offset + i * slide, offset + i * slide + range).
+The spellings of intervals are in `interval.py`, the brackets of the papers in `bracket.py`. Time is int64
+microseconds UTC, windows are half-open [start, end): the window number i is
+[offset + i * slide, offset + i * slide + range).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -18,7 +19,7 @@ from headrace.query.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A tumbling window (range = slide) or a sliding one (range > slide)."""
+    """A window that is tumbling (range = slide), overlapping (range > slide) or hopping (range < slide)."""
 
     time: Expression
     range_us: int
@@ -27,12 +28,22 @@ class Window:
 
     @property
     def tumbling(self) -> bool:
-        """Whether no two windows overlap."""
+        """Whether each window begins where the one before ends."""
         return self.range_us == self.slide_us
 
     @property
+    def overlapping(self) -> bool:
+        """Whether a record may be in several windows."""
+        return self.range_us > self.slide_us
+
+    @property
+    def hopping(self) -> bool:
+        """Whether there are gaps between windows: a record may be in none. Spark's window() knows no such."""
+        return self.range_us < self.slide_us
+
+    @property
     def sql(self) -> str:
-        """The call as Spark reads it, with the arguments that are needed."""
+        """The call as Spark reads it, with the arguments that are needed (hopping windows it refuses)."""
         arguments = [self.time.sql, f"'{format_interval(self.range_us)}'"]
         if not self.tumbling or self.offset_us:
             arguments.append(f"'{format_interval(self.slide_us)}'")
@@ -40,13 +51,35 @@ class Window:
             arguments.append(f"'{format_interval(self.offset_us)}'")
         return f"window({', '.join(arguments)})"
 
+    def over(self, relation: str) -> str:
+        """A relation's records with a column `window`, for a hopping window: of each slide, the first part.
+
+        Days of an INTERVAL have 23 or 25 hours when clocks are changed, hence the seconds.
+        """
+        slides = replace(self, range_us=self.slide_us)
+        length = f"make_interval(0, 0, 0, 0, 0, 0, {self.range_us // 10**6}.{self.range_us % 10**6:06})"
+        start, end = "window.start", f"window.start + {length}"
+        return (
+            f"SELECT * EXCEPT (window), named_struct('start', {start}, 'end', {end}) AS window "
+            f"FROM (SELECT *, {slides.sql} AS window FROM {relation}) WHERE {self.time.sql} < {end}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A stretch of time, and where the text says so."""
+
+    us: int
+    span: tuple[int, int] | None = None
+
 
 class WindowFault(ValueError):
-    """A window that Spark would refuse, with the node that is to blame."""
+    """A window that cannot be, with the place that is to blame and what would be right."""
 
-    def __init__(self, message: str, node: exp.Expr) -> None:
+    def __init__(self, message: str, span: tuple[int, int] | None, hint: str = "") -> None:
         super().__init__(message)
-        self.node = node
+        self.span = span
+        self.hint = hint
 
 
 class UnreadWindow(Exception):
@@ -76,20 +109,30 @@ def parse_window(call: exp.Anonymous, source: Source, qualifiers: frozenset[str]
     """The window that a call describes; raises `WindowFault` where Spark would refuse it, or `UnreadWindow`."""
     arguments = call.expressions
     if not 2 <= len(arguments) <= 4:
-        raise WindowFault("window() takes a time column, a range, and optionally a slide and an offset", call)
+        message = "window() takes a time column, a range, and optionally a slide and an offset"
+        raise WindowFault(message, span_of(call))
     time = Expression.of(source, arguments[0], qualifiers)
-    range_us = _duration_us(arguments[1], source)
-    slide_us = _duration_us(arguments[2], source) if len(arguments) > 2 else range_us
-    offset_us = _duration_us(arguments[3], source) if len(arguments) > 3 else 0
-    if range_us <= 0:
-        raise WindowFault("the window's range must be longer than zero", arguments[1])
-    if slide_us <= 0:
-        raise WindowFault("the window's slide must be longer than zero", arguments[2])
-    if slide_us > range_us:
-        raise WindowFault("Spark's window() does not allow a slide longer than the range", arguments[2])
-    if abs(offset_us) >= slide_us:
-        raise WindowFault("the window's offset must be shorter than its slide", arguments[3])
-    return Window(time, range_us, slide_us, offset_us)
+    durations = [Duration(_duration_us(node, source), span_of(node)) for node in arguments[1:]]
+    window = make_window(time, *durations)
+    if window.hopping:
+        message = "Spark's window() does not allow a slide longer than the range"
+        hint = "for windows with gaps write FROM stream [RANGE '...' SLIDE '...'] instead of window()"
+        raise WindowFault(message, durations[1].span, hint)
+    return window
+
+
+def make_window(
+    time: Expression, range_: Duration, slide: Duration | None = None, offset: Duration | None = None
+) -> Window:
+    """The window of these lengths; raises `WindowFault` where one of them makes no sense."""
+    slide = slide or range_
+    offset = offset or Duration(0)
+    for name, duration in (("range", range_), ("slide", slide)):
+        if duration.us <= 0:
+            raise WindowFault(f"the window's {name} must be longer than zero", duration.span)
+    if abs(offset.us) >= slide.us:
+        raise WindowFault("the window's offset must be shorter than its slide", offset.span)
+    return Window(time, range_.us, slide.us, offset.us)
 
 
 def _duration_us(node: exp.Expr, source: Source) -> int:
@@ -101,11 +144,11 @@ def _duration_us(node: exp.Expr, source: Source) -> int:
         try:
             return parse_interval_us(node.name)
         except ValueError as error:
-            raise WindowFault(str(error), node) from error
+            raise WindowFault(str(error), span_of(node)) from error
     span = span_of(node)
     number = source.cut(span).strip().lower().removesuffix("l") if span else ""
     if number.isdecimal():
         return int(number)
     if isinstance(node, exp.Interval):
-        raise WindowFault("Spark's window() takes a text such as '10 minutes', not an INTERVAL", node)
+        raise WindowFault("Spark's window() takes a text such as '10 minutes', not an INTERVAL", span)
     raise UnreadWindow

@@ -36,7 +36,7 @@ def analyse(
     frames, problems = {}, []
     for name, query in queries.items():
         try:
-            frames[name] = spark.sql(query.text)
+            frames[name] = spark.sql(query.plain)
         except AnalysisException as error:
             problems.append(_problem(query, error))
     if problems:
@@ -49,10 +49,20 @@ def _problem(query: Query, error: AnalysisException) -> Problem:
     text = str(error)
     found = re.match(r"\s*(?:\[[\w.]+\]\s*)?(.*?)\s*(?:SQLSTATE|\(line \d|; line \d|==|$)", text, re.DOTALL)
     message = " ".join((found[1] if found else text).split()).rstrip(".;")
-    return query.source.problem(message, _span(query.text, text))
+    return query.source.problem(message, _span(query, text))
 
 
-def _span(text: str, message: str) -> tuple[int, int] | None:
+def _span(query: Query, message: str) -> tuple[int, int] | None:
+    """The place that Spark names. Where Spark read another text: that of the same word, if there is only one."""
+    span = _named_span(query.plain, message)
+    if span is None or not query.bracketed:
+        return span
+    word = re.escape(query.plain[slice(*span)])
+    places = [found.span() for found in re.finditer(rf"(?<!\w){word}(?!\w)", query.text)]
+    return places[0] if len(places) == 1 else None
+
+
+def _named_span(text: str, message: str) -> tuple[int, int] | None:
     found = re.search(r"line (\d+),? pos (\d+)", message)
     if found is None:
         return None
