@@ -26,7 +26,9 @@ from headrace import Query, Stream, Workload
 from headrace.plan.plan import Plan
 from headrace.runtime.batch import prepare, run_batch
 from headrace.runtime.results import Results
+from tests.harness.brackets import plain_text, with_brackets
 from tests.harness.cases import Case, case_of_seed, check
+from tests.harness.choices import Seeded
 from tests.harness.result import Failure, Outcome, collect, outcome
 
 BUDGETS = {512 << 20: "512 MiB", 1 << 20: "1 MiB", 4 << 10: "4 KiB"}
@@ -118,7 +120,7 @@ class Report:
 def fuzz(spark: SparkSession, seed: int, max_queries: int, folder: Path) -> Report:
     """Run the workload of a seed in its three ways; `folder` is for its Parquet files."""
     started = time.monotonic()
-    case = case_of_seed(seed, max_queries)
+    case = with_brackets(case_of_seed(seed, max_queries), Seeded(seed))
     run = _Run(spark, seed, case, folder)
     with small_batches(spark):
         run.all_ways()
@@ -151,7 +153,7 @@ class _Run:
         self._folder = folder
         case.register(spark)
         # Once: every way is compared with the same answers.
-        self.expected = self._answers({name: query.text for name, query in case.workload.items()})
+        self.expected = self._answers({name: plain_text(case, name) for name in case.workload})
         self._witnesses = self._answers({n: query.witness for n, query in case.workload.items() if query.witness})
         self.shared = 0
         self.beside: Counter[str] = Counter()

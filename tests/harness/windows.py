@@ -47,6 +47,8 @@ SLIDING = (
     (90 * MINUTE, HOUR),
     (15 * MINUTE, 10 * MINUTE),
     (7 * DAY, DAY),
+    (DAY, 90 * MINUTE),
+    (HOUR, 90),
 )
 # The same with gaps, which only brackets can say.
 HOPPING = (

@@ -9,12 +9,29 @@ from headrace.algebra.ops import Op, slot_count
 from headrace.kernel import combine, matrix, sure, table
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
+from headrace.kernel.windows import Lanes, difference, directly, lanes, merge, tree, two_stacks
 from headrace.plan import dependent, growth
 from headrace.plan.search import steiner
+from headrace.plan.slices import Slices, Windows
+from headrace.query import Expression, Window
 
+_WAYS = (directly, difference, two_stacks, tree)
 _FUNCTIONS = [
     function
-    for module in (combine, matrix, sure, table, dependent, growth, steiner)
+    for module in (
+        combine,
+        difference,
+        directly,
+        lanes,
+        matrix,
+        sure,
+        table,
+        tree,
+        two_stacks,
+        dependent,
+        growth,
+        steiner,
+    )
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
@@ -40,10 +57,22 @@ def load_kernels() -> bool:
             reducer.add(tuple(map(coding.coder, range(len(columns)))), codes, slots, rows, chosen)
         reduce(reducer.rows, [1], [0])[0].columns([0], [0])
         sure.decides(reducer.rows.matrix, reducer.rows.layout.bits([0]), reducer.rows.layout.bits([1]))
+        _load_windows(reducer)
     dependent.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before
+
+
+def _load_windows(reducer: Reducer) -> None:
+    """All ways from slices to windows, of rows whose first key is a slice."""
+    time = Expression.parse("time")
+    own = Lanes(Slices.every(time, 10), reducer.rows)
+    merge(own, Windows(Window(time, 20, 10)), range(len(reducer.ops)), reducer.ops, Coding())
+    spans = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+    for way in _WAYS:
+        slots = np.ones((2, 1), dtype=np.int64)
+        way.fold(Op.ADD, way.prepare(Op.ADD, slots), *spans, slots)
 
 
 def _compilations() -> int:

@@ -44,7 +44,10 @@ class Pair(NamedTuple):
         slide_us, start_us = window.slide_us, window.offset_us % window.slide_us
         if window.range_us < slide_us:
             return Pair(slide_us, start_us, window.range_us, gap=True)
-        return Pair(slide_us, start_us, window.range_us % slide_us or slide_us)
+        length_us = window.range_us % slide_us or slide_us
+        if 2 * length_us == slide_us:
+            return Pair(length_us, start_us % length_us, length_us)
+        return Pair(slide_us, start_us, length_us)
 
     @property
     def recurring(self) -> tuple[Recurring, ...]:
@@ -262,6 +265,11 @@ class Windows:
         return self.window.time
 
     @property
+    def offset_us(self) -> int:
+        """When the window of number 0 begins."""
+        return self.window.offset_us % self.window.slide_us
+
+    @property
     def length_us(self) -> float:
         """How long the records of one window come."""
         return self.window.range_us
@@ -272,25 +280,25 @@ class Windows:
         apart = self.time == other.time and window.range_us <= window.slide_us
         return apart and all(
             period_us % window.slide_us == 0
-            and ((inside := (phase_us - window.offset_us) % window.slide_us) == 0 or inside >= window.range_us)
+            and ((inside := (phase_us - self.offset_us) % window.slide_us) == 0 or inside >= window.range_us)
             for period_us, phase_us in other.recurring
         )
 
     def start_of(self, numbers: Words) -> Words:
         """When windows begin."""
-        return numbers * self.window.slide_us + self.window.offset_us
+        return numbers * self.window.slide_us + self.offset_us
 
     def first_from(self, time_us: int) -> int:
         """The number of the first window that begins at a time or later."""
-        return -((self.window.offset_us - time_us) // self.window.slide_us)
+        return -((self.offset_us - time_us) // self.window.slide_us)
 
     def open_at(self, time_us: int) -> int:
         """The number of the first window that has not ended at a time."""
-        return (time_us - self.window.range_us - self.window.offset_us) // self.window.slide_us + 1
+        return (time_us - self.window.range_us - self.offset_us) // self.window.slide_us + 1
 
     def numbers_at(self, times: Words) -> Words:
         """The numbers of all windows that any of the times is in."""
-        latest = (times - self.window.offset_us) // self.window.slide_us
+        latest = (times - self.offset_us) // self.window.slide_us
         back = latest[:, None] - np.arange(-(-self.window.range_us // self.window.slide_us))
         return np.unique(back[self.start_of(back) + self.window.range_us > times[:, None]])
 

@@ -62,7 +62,7 @@ class Lanes:
         """All windows that have slices in a lane."""
         _, _, ends, starts = self._ordered
         window = windows.window
-        shape = window.range_us, window.slide_us, window.offset_us
+        shape = window.range_us, window.slide_us, windows.offset_us
         found = np.empty((4, _most_windows(starts, ends, *shape)), dtype=np.int64)
         return Spans(*found[:, : _find_windows(starts, ends, *shape, found)])
 

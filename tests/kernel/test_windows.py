@@ -1,0 +1,122 @@
+"""Slices to windows: every way gives what the slices of a window combine to, one after the other."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.ops import Op, Words, slot_count
+from headrace.kernel.combine import combine_one
+from headrace.kernel.records import Coding
+from headrace.kernel.reduce import Reducer
+from headrace.kernel.rows import Rows
+from headrace.kernel.windows import Lanes, difference, directly, lanes, merge, tree, two_stacks
+from headrace.plan.slices import Slices, Windows
+from headrace.query import Expression, Window
+
+TIME = Expression.parse("ts")
+WAYS = [directly, difference, two_stacks, tree]
+WHOLE = [Op.ADD, Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR, Op.WIDE_ADD, Op.TAKE_LEAST, Op.TAKE_GREATEST]
+"""Operations that give the same bits in any order."""
+CASES = [(way, op) for way in WAYS for op in WHOLE if way is not difference or op in difference.INVERTIBLE]
+
+
+def states_of(op: Op, count: int, random: np.random.Generator) -> Words:
+    """States that are far apart, so that sums wrap around; those that take a value have one, in an order."""
+    slots = random.integers(-(2**62), 2**62, (count, slot_count(op)))
+    if op in (Op.TAKE_LEAST, Op.TAKE_GREATEST):
+        slots[:, 0] = 1
+        slots[:, 2] = slots[:, 1]
+    return slots
+
+
+def one_by_one(op: Op, slots: Words, first: int, end: int) -> Words:
+    out = slots[first : first + 1].copy()
+    for i in range(first + 1, end):
+        combine_one(op, 0, out, out.view("f8"), 0, slots, slots.view("f8"), i)
+    row: Words = out[0]
+    return row
+
+
+@pytest.mark.parametrize(("way", "op"), CASES)
+def test_ways(way: ModuleType, op: Op) -> None:
+    random = np.random.default_rng(7)
+    for count in (1, 2, 3, 17, 64):
+        slots = states_of(op, count, random)
+        firsts = np.sort(random.integers(0, count, 40))
+        ends = np.maximum(np.sort(random.integers(1, count + 1, 40)), firsts + 1)
+        out = np.empty((40, slots.shape[1]), dtype=np.int64)
+        way.fold(op, way.prepare(op, slots), firsts, ends, out)
+        spans = zip(firsts.tolist(), ends.tolist(), strict=True)
+        assert out.tolist() == [one_by_one(op, slots, *span).tolist() for span in spans]
+
+
+@pytest.mark.parametrize("way", [directly, two_stacks, tree])
+@pytest.mark.parametrize("op", [Op.FLOAT_ADD, Op.VARIANCE, Op.MOMENTS, Op.COMOMENTS])
+def test_floating_states(way: ModuleType, op: Op) -> None:
+    random = np.random.default_rng(7)
+    floats = random.random((50, slot_count(op)))
+    floats[:, 0] = 1.0  # how many values the others are about, or their sum
+    slots = floats.view(np.int64)
+    firsts, ends = np.arange(0, 40), np.arange(10, 50)
+    out = np.empty((40, slots.shape[1]), dtype=np.int64)
+    way.fold(op, way.prepare(op, slots), firsts, ends, out)
+    for first in range(40):
+        expected = one_by_one(op, slots, first, first + 10).view("f8")
+        np.testing.assert_allclose(out.view("f8")[first], expected, rtol=1e-12)
+
+
+WINDOWS = st.builds(
+    lambda length, slide, offset: Window(TIME, length, slide, offset % slide),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.integers(0, 19),
+)
+
+
+def rows_of(slices: Slices, records: list[tuple[int, int, int]]) -> Rows:
+    """Rows by slice and key, with a sum and the greatest of the values."""
+    times, keys, values = (np.array(column, dtype=np.int64) for column in zip(*records, strict=True))
+    coding, reducer = Coding(), Reducer([Op.ADD, Op.MAX])
+    columns = [pa.array(slices.number_of(times)), pa.array(keys)]
+    codes = [coding.encode(place, column) for place, column in enumerate(columns)]
+    reducer.add((coding.coder(0), coding.coder(1)), codes, [values, values], len(records))
+    return reducer.rows
+
+
+@given(
+    windows=st.lists(WINDOWS, min_size=1, max_size=3),
+    records=st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 2), st.integers(-9, 9)), min_size=1),
+    few=st.sampled_from([0, 4]),
+)
+def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few: int) -> None:
+    """Windows of any kind, from their own slices and from those of all."""
+    common = Slices.of(windows[0])
+    for window in windows[1:]:
+        together = common.together(Slices.of(window))
+        assert together is not None
+        common = together
+    inside = [record for record in records if common.covers(np.array([record[0]]))[0]]
+    for window in windows:
+        expected: dict[tuple[int, int], list[int]] = {}
+        for time, key, value in records:
+            for number in range(-120, 121):
+                start = number * window.slide_us + window.offset_us
+                if start <= time < start + window.range_us:
+                    expected.setdefault((number, key), []).append(value)
+        if not inside:
+            assert not expected
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lanes, "_FEW", few)
+            made = merge(
+                Lanes(common, rows_of(common, inside)), Windows(window), [0, 1], [Op.ADD, Op.MAX], Coding()
+            )
+        columns, ((sums,), (greatest,)) = made.columns([0, 1], [0, 1])
+        found = zip(*(column.to_pylist() for column in columns), sums.tolist(), greatest.tolist(), strict=True)
+        assert sorted(found) == sorted((*key, sum(own), max(own)) for key, own in expected.items())
