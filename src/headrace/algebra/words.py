@@ -54,6 +54,8 @@ def integers_of(kind: pa.DataType) -> np.dtype[Any] | None:
 
 def truth(condition: pa.Array) -> Valid:
     """Where a condition is true: neither false nor null."""
+    if pa.types.is_dictionary(condition.type):
+        return np.take(truth(condition.dictionary), np.asarray(condition.indices))
     return np.asarray(condition.fill_null(False), dtype=np.bool_)
 
 

@@ -15,8 +15,9 @@ from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
 from headrace.kernel.answer import finish
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.fragments import columns_of, read_signatures, sign
 from headrace.kernel.piece import Piece, Ready, send
-from headrace.kernel.records import MARK, Coding
+from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.sure import Sure
@@ -164,11 +165,10 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         into.pour(merged, range(len(merged.coders)), range(len(into.ops)))
         return
     keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
-    for mark in child.marks:
-        if mark in parent.marks:
-            keys.append(parent.place_of_mark(mark))
-        else:
-            keys.append(Column(MARK, _truth(mark, parent, rows, conditions).view(np.int8)))
+    if child.marks and child.marks == parent.marks:
+        keys.append(parent.fragment_place)
+    elif child.marks:
+        keys.append(_fragments(child.marks, parent, rows, coding, conditions))
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
     elif child.slices is not None and isinstance(parent.slices, Slices):
@@ -202,6 +202,24 @@ def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
 
 def _truth(condition: Expression, node: Node, rows: Rows, conditions: Conditions) -> Valid:
     """For which of a node's rows a condition is true: their mark tells it, or their keys."""
-    if condition in node.marks:
-        return np.not_equal(rows.codes(node.place_of_mark(condition)), 0)
-    return conditions[condition].truth(node, rows)
+    if condition not in node.marks:
+        return conditions[condition].truth(node, rows)
+    count, place = len(node.marks), node.marks.index(condition)
+    return rows.mapped(node.fragment_place, lambda own: read_signatures(own, count)[:, place])
+
+
+def _fragments(
+    marks: tuple[Expression, ...], parent: Node, rows: Rows, coding: Coding, conditions: Conditions
+) -> Column:
+    """The fragment by these marks that each of a parent's rows is in."""
+    if set(marks) <= set(parent.marks):
+        count, places = len(parent.marks), [parent.marks.index(mark) for mark in marks]
+
+        def fewer(own: pa.Array) -> Words:
+            return coding.encode(marks, sign(read_signatures(own, count)[:, places])).plain()
+
+        codes = rows.mapped(parent.fragment_place, fewer)
+    else:
+        truths = columns_of([_truth(mark, parent, rows, conditions) for mark in marks])
+        codes = coding.encode(marks, sign(truths)).plain()
+    return Column(coding.coder(marks), codes)

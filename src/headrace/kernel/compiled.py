@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op, slot_count
 from headrace.kernel import combine, matrix, sure, table
+from headrace.kernel.evaluate import cells
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
 from headrace.kernel.windows import Lanes, difference, directly, lanes, merge, tree, two_stacks
@@ -18,20 +19,7 @@ from headrace.query import Expression, Window
 _WAYS = (directly, difference, two_stacks, tree)
 _FUNCTIONS = [
     function
-    for module in (
-        combine,
-        difference,
-        directly,
-        lanes,
-        matrix,
-        sure,
-        table,
-        tree,
-        two_stacks,
-        dependent,
-        growth,
-        steiner,
-    )
+    for module in (*_WAYS, cells, combine, lanes, matrix, sure, table, dependent, growth, steiner)
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
@@ -58,6 +46,8 @@ def load_kernels() -> bool:
         reduce(reducer.rows, [1], [0])[0].columns([0], [0])
         sure.decides(reducer.rows.matrix, reducer.rows.layout.bits([0]), reducer.rows.layout.bits([1]))
         _load_windows(reducer)
+    for held in (np.int32, np.int64, np.float64):
+        cells.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
     dependent.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))

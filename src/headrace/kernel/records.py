@@ -12,13 +12,11 @@ from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
 from headrace.algebra.states import State
 from headrace.algebra.words import Valid, to_words, truth
-from headrace.kernel.coding import Coder, Codes, Outgrown, RangeCoder, make_coder
+from headrace.kernel.coding import Coder, Codes, Outgrown, make_coder
+from headrace.kernel.fragments import Truths, columns_of, sign
 from headrace.plan.plan import Node
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression
-
-MARK = RangeCoder(pa.int8(), 1, 1)
-"""Codes a mark: 1 where it is true, and null, of code 0, where it is not."""
 
 
 class Coding:
@@ -68,14 +66,25 @@ class Records:
     def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
         """The coders and codes of a node's slice, keys and marks."""
         assert not isinstance(node.slices, Windows), "windows are made of slices, not of records"
-        names: list[Slices | Expression] = [*([node.slices] if node.slices is not None else []), *node.keys]
-        for name in names:
+        columns: list[Slices | Expression] = [*([node.slices] if node.slices is not None else []), *node.keys]
+        for name in columns:
             if name not in self._codes:
                 array = self._slice_numbers(name) if isinstance(name, Slices) else self._columns[name]
                 self._codes[name] = self._coding.encode(name, array)
-        coders = (*map(self._coding.coder, names), *[MARK] * len(node.marks))
-        marks = [Codes(self._truth(mark).view(np.int8)) for mark in node.marks]
-        return coders, [*(self._codes[name] for name in names), *marks]
+        names: list[Hashable] = [*columns]
+        codes = [self._codes[name] for name in names]
+        if node.marks:
+            codes.append(self._fragments(node.marks))
+            names.append(node.marks)
+        return tuple(map(self._coding.coder, names)), codes
+
+    def _fragments(self, marks: tuple[Expression, ...]) -> Codes:
+        """The fragment that each record is in."""
+        if marks not in self._codes:
+            truths, cells = self._truths_of(marks)
+            codes = self._coding.encode(marks, sign(truths))
+            self._codes[marks] = codes if cells is None else Codes(np.take(codes.plain(), cells))
+        return self._codes[marks]
 
     def slots(self, node: Node) -> list[Words]:
         """The slots of a node's states."""
@@ -98,7 +107,11 @@ class Records:
     def _choose(
         self, any_of: tuple[Expression, ...], time: Expression | None, gaps: Slices | None
     ) -> Words | None:
-        keep = [np.logical_or.reduce([self._truth(condition) for condition in any_of])] if any_of else []
+        keep = []
+        if any_of:
+            truths, cells = self._truths_of(any_of)
+            wanted = truths.any(axis=1)
+            keep.append(wanted if cells is None else np.take(wanted, cells))
         if time is not None and self._columns[time].null_count:
             keep.append(np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_))
         if gaps is not None:
@@ -112,6 +125,15 @@ class Records:
         if condition not in self._truths:
             self._truths[condition] = truth(self._columns[condition])
         return self._truths[condition]
+
+    def _truths_of(self, conditions: tuple[Expression, ...]) -> tuple[Truths, Words | None]:
+        """Which conditions are true: of cells, with the cell of each record, or (None) of each record."""
+        columns = [self._columns[condition] for condition in conditions]
+        if all(pa.types.is_dictionary(column.type) for column in columns):
+            cells = columns[0].indices
+            if all(column.indices.buffers()[1].address == cells.buffers()[1].address for column in columns):
+                return columns_of([truth(column.dictionary) for column in columns]), np.asarray(cells)
+        return columns_of([self._truth(condition) for condition in conditions]), None
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:
         """The number of the slice that each time is in."""

@@ -25,7 +25,7 @@ class Node:
     """A relation that is maintained: keys, slices, conditions and states. Its identity is its content.
 
     It is about the records for which `any_of` some conditions is true; none says all records. `marks` are
-    conditions whose truth is one more key each, for children that are about fewer records.
+    conditions for children that are about fewer records: which of them are true, the fragment, is one more key.
     """
 
     keys: tuple[Expression, ...]
@@ -36,16 +36,17 @@ class Node:
 
     @property
     def key_count(self) -> int:
-        """The key columns of its rows: the slice, where there are slices, the keys and the marks."""
-        return len(self.keys) + len(self.marks) + (self.slices is not None)
+        """The key columns of its rows: the slice, the keys and the fragment, as far as there are such."""
+        return len(self.keys) + bool(self.marks) + (self.slices is not None)
 
     def place_of(self, key: Expression) -> int:
         """Which key column of its rows a key is."""
         return self.keys.index(key) + (self.slices is not None)
 
-    def place_of_mark(self, condition: Expression) -> int:
-        """Which key column of its rows the truth of a condition is."""
-        return self.marks.index(condition) + len(self.keys) + (self.slices is not None)
+    @property
+    def fragment_place(self) -> int:
+        """Which key column of its rows the fragment is."""
+        return len(self.keys) + (self.slices is not None)
 
     @property
     def id(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -13,6 +13,7 @@ from sqlglot import exp
 from headrace.algebra.states import MOST_RECORDS, Fact
 from headrace.kernel.conditions import Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
+from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
 from headrace.plan.build import Facts
 from headrace.plan.costs import Costs
@@ -113,6 +114,10 @@ class Reading:
     """What each is, for errors, and the way to it: compiled, or the name of a column."""
     tasks: tuple[Task, ...]
     time: Expression | None
+    cells: Cells | None = None
+    """Conditions that are computed together, where that takes less;"""
+    conditions: tuple[int, ...] = ()
+    """which of the inputs they are."""
 
     def stretch(self, task: Task) -> Stretch | None:
         """The time whose records a task has all of."""
@@ -120,10 +125,25 @@ class Reading:
 
     def read(self, task: Task) -> Iterator[tuple[pa.RecordBatch, int | None]]:
         """The inputs of a task's records, batch by batch, each with the time that no later batch goes below."""
+        inputs = self.input_maker()
         for batch, until_us in read_task(task, self.names):
             columns = dict(zip(self.names, batch.columns, strict=True))
-            arrays = [_input(what, made, columns) for what, made in self.inputs]
+            arrays = inputs(columns, batch.num_rows)
             yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
+
+    def input_maker(self) -> Callable[[Mapping[str, pa.Array], int], list[pa.Array]]:
+        """Makes the inputs from the columns of one batch after another."""
+        sorter = Sorter(self.cells) if self.cells is not None else None
+
+        def make(columns: Mapping[str, pa.Array], rows: int) -> list[pa.Array]:
+            found = sorter.sort(columns, rows) if sorter is not None else []
+            together = dict(zip(self.conditions, found, strict=True))
+            return [
+                together[place] if place in together else _input(what, made, columns)
+                for place, (what, made) in enumerate(self.inputs)
+            ]
+
+        return make
 
 
 def _input(what: str, made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array:
@@ -186,6 +206,7 @@ def plan_reading(
     for expression in inputs:
         user = f"query '{users[expression]}' failed: " if expression in users else ""
         made.append((f"{user}{expression.sql}", ways[expression]))
+    cells, conditions = _together(plan, inputs, ways)
     wheres = dict.fromkeys(where for root in plan.roots for where in plan.nodes[root].any_of or (None,))
     groups = _wanted(source, [ways[where] if where is not None else None for where in wheres])
     slices = [node.slices for node in plan.nodes if node.slices is not None]
@@ -196,8 +217,21 @@ def plan_reading(
         grids = _grids(plan, time, span_us, _travel(plan, source.records, tasks, costs))
         by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
-            return Reading(names, tuple(made), tuple(by_time), time)
-    return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None)
+            return Reading(names, tuple(made), tuple(by_time), time, cells, conditions)
+    return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None, cells, conditions)
+
+
+def _together(plan: Plan, inputs: Sequence[Expression], ways: Ways) -> tuple[Cells | None, tuple[int, ...]]:
+    """The conditions of records that are computed together, where that takes less, and which inputs they are."""
+    nodes = [plan.nodes[root] for root in plan.roots]
+    asked = {condition for node in nodes for condition in (*node.any_of, *node.marks)}
+    found: list[tuple[int, Evaluator]] = []
+    for place, expression in enumerate(inputs):
+        way = ways[expression]
+        if expression in asked and isinstance(way, Evaluator) and way.names and not way.node.raises:
+            found.append((place, way))
+    cells = Cells(tuple(way for _, way in found))
+    return (cells, tuple(place for place, _ in found)) if found and cells.pays else (None, ())
 
 
 def sample(source: Source, ways: Ways, session: Session) -> list[Block]:

@@ -1,0 +1,51 @@
+"""Fragments: rows that satisfy the same of some conditions, as one key.
+
+The key's value is the signature, a bit for each condition: a word of up to 63 of them, and bytes beyond. Only
+those that occur are ever there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.algebra.words import Valid
+
+_WORD_BITS = 63
+"""Bits of a word that leave it positive."""
+
+Truths = npt.NDArray[np.bool_]
+"""A row for each value, a column for each condition."""
+
+
+def sign(truths: Truths) -> pa.Array:
+    """The signatures of rows for which some conditions are true and others are not."""
+    count = truths.shape[1]
+    if count <= _WORD_BITS:
+        return pa.array(truths @ (np.int64(1) << np.arange(count, dtype=np.int64)), pa.int64())
+    packed = np.packbits(truths, axis=1)
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())]
+    )
+    return fixed.cast(pa.binary())
+
+
+def read_signatures(signatures: pa.Array, count: int) -> Truths:
+    """Which of so many conditions are true, by the signatures."""
+    if count <= _WORD_BITS:
+        bits = np.asarray(signatures)[:, None] >> np.arange(count, dtype=np.int64)
+        return (bits & 1).astype(np.bool_)
+    size = -(-count // 8)
+    if len(signatures) == 0:
+        return np.empty((0, count), dtype=np.bool_)
+    first = signatures.offset * size
+    data = np.frombuffer(signatures.buffers()[2], np.uint8, len(signatures) * size, first)
+    return np.unpackbits(data.reshape(-1, size), axis=1, count=count).view(np.bool_)
+
+
+def columns_of(truths: Sequence[Valid]) -> Truths:
+    """Conditions side by side."""
+    return np.stack(truths, axis=1)
