@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +15,8 @@ from headrace.bench.contest import ENGINES, Task, check_installed
 from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, Report, write_json
 from headrace.bench.workloads import TOPICS, Topic
-from headrace.cli.console import Debug, err, out, waiting
+from headrace.cli.console import Debug, out, telling, waiting
+from headrace.cli.sharing import bench_sharing
 from headrace.errors import StreamError, did_you_mean
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.generate.write import core_count
@@ -30,7 +28,9 @@ _FLIGHTS = (
 
 
 def bench(
-    workload: Annotated[str, typer.Argument(help="netflow, trades or flights.")],
+    workload: Annotated[
+        str, typer.Argument(help="netflow, trades, flights, or sharing (the studies of two papers).")
+    ],
     rows: Annotated[
         int | None, typer.Option("--rows", min=1, help=f"How many records to make. [default: {_ROWS:,}]")
     ] = None,
@@ -52,6 +52,10 @@ def bench(
     growth: Annotated[
         bool, typer.Option("--growth", help="headrace alone: time by number of records and of queries.")
     ] = False,
+    study: Annotated[
+        bool, typer.Option("--study", help="sharing: 16 to 256 queries and Figure 8, not one number of them.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="sharing: another seed draws other queries.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Draw the figures into this PNG.")] = None,
     debug: Debug = False,
@@ -60,8 +64,17 @@ def bench(
 
     Example: headrace bench netflow --rows 1000000 --json bench.json
     """
+    if workload == "sharing":
+        if profile is not None or growth or plot_file is not None:
+            message = "sharing has no --profile, --growth or --plot (benchmarks/sharing_plot.py draws its JSON)"
+            raise typer.BadParameter(message)
+        spark = "spark" in _engines(engines)
+        bench_sharing(rows, queries, rounds, _limit_cores(cores), data, study, seed, spark, json_file)
+        return
     topic = _topic(workload)
     chosen = ("headrace",) if growth else _engines(engines)
+    if study or seed:
+        raise typer.BadParameter("only sharing has --study and --seed", param_hint="--study")
     if profile is not None and workload != "netflow":
         raise typer.BadParameter("only netflow has profiles", param_hint="--profile")
     if data is not None and (rows is not None or profile is not None):
@@ -133,7 +146,7 @@ def _measure(
     task = Task(prepare.base(), topic.take(number), cores)
     spark = start_session("headrace-bench", cores=cores) if {"spark", "headrace"} & set(engines) else None
     try:
-        with _telling() as tell:
+        with telling() as tell:
             return measure(topic.name, task, engines, rounds=rounds, spark=spark, tell=tell)
     finally:
         if spark is not None:
@@ -146,15 +159,16 @@ def _measure_growth(topic: Topic, prepare: _Preparation, number: int, cores: int
 
     base = prepare.base()
     sizes = prepare.sizes(base)
-    with open_session("headrace-bench", cores=cores) as spark, _telling() as tell:
+    with open_session("headrace-bench", cores=cores) as spark, telling() as tell:
         return measure_growth(
             topic, base, sizes, queries=number, cores=cores, rounds=rounds, spark=spark, tell=tell
         )
 
 
 def _topic(name: str) -> Topic:
+    known = [*TOPICS, "sharing"]
     if name not in TOPICS:
-        raise typer.BadParameter(f"'{name}' is none of {', '.join(TOPICS)}; {did_you_mean(name, list(TOPICS))}")
+        raise typer.BadParameter(f"'{name}' is none of {', '.join(known)}; {did_you_mean(name, known)}")
     return TOPICS[name]
 
 
@@ -175,16 +189,6 @@ def _limit_cores(cores: int | None) -> int:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     return cores
-
-
-@contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
-    """A line that says what is going on; where there is no terminal, a line each."""
-    if err.is_terminal:
-        with err.status("starting ...") as status:
-            yield status.update
-    else:
-        yield lambda text: print(text, file=sys.stderr, flush=True)
 
 
 def _print(report: Report) -> None:

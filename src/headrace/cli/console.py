@@ -99,3 +99,13 @@ def counting(text: str, total: int) -> Iterator[Callable[[int], None]]:
                 err.print(f"{done:,} of {total:,} {text} ...")
 
         yield advance
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[str], None]]:
+    """A line that says what is going on; where there is no terminal, a line each."""
+    if err.is_terminal:
+        with err.status("starting ...") as status:
+            yield status.update
+    else:
+        yield lambda text: print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,123 @@
+"""What the studies found: times and counts of query sets by strategy, their ratios, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+RATIOS = {
+    "paired_vs_unshared": ("a", "unshared paired"),
+    "paired_vs_paned": ("a", "shared paned"),
+    "sdf": ("b", "unshared paired"),
+    "sds_regular": ("c_regular", "unshared paired"),
+    "sds_low": ("c_low", "unshared paired"),
+}
+"""How many times as much as shared pairs a strategy takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A query set by one strategy: the median of the rounds, and the rows of all answers."""
+
+    workload: str
+    queries: int
+    grouped: bool
+    strategy: str
+    seconds: float
+    rows_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A query set's aggregate operations by one strategy; `direct` is as in `Count`."""
+
+    workload: str
+    queries: int
+    grouped: bool
+    strategy: str
+    partial: int
+    final: int
+    direct: int | None = None
+
+    @property
+    def total(self) -> int:
+        """All operations."""
+        return self.partial + self.final
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTimed:
+    """A query set on Spark, grouped: by `workload.run`, and query by query, of which only some were `timed`."""
+
+    workload: str
+    queries: int
+    timed: int
+    headrace_s: float
+    spark_s: float
+    """What all queries would take."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures of a run or a study."""
+
+    data: str
+    rows: int
+    queries: int
+    rounds: int
+    seed: int
+    timed: tuple[Timed, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    spark: SparkTimed | None = None
+
+    def ratios(self, grouped: bool) -> dict[str, float]:
+        """The ratios of times, of the sets with most queries; the others' seconds to those of shared pairs."""
+        seconds = {(t.workload, t.strategy): t.seconds for t in self._most(self.timed) if t.grouped == grouped}
+        found = _ratios(seconds)
+        if grouped and self.spark is not None:
+            found["spark"] = self.spark.spark_s / self.spark.headrace_s
+        return found
+
+    def count_ratios(self, grouped: bool) -> dict[str, float]:
+        """The ratios of operations, of the sets with most queries."""
+        totals = {(c.workload, c.strategy): c.total for c in self._most(self.counted) if c.grouped == grouped}
+        return _ratios({place: float(total) for place, total in totals.items()})
+
+    def _most(self, found: tuple[Any, ...]) -> list[Any]:
+        most: dict[str, int] = {}
+        for one in found:
+            most[one.workload] = max(most.get(one.workload, 0), one.queries)
+        return [one for one in found if one.queries == most[one.workload]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        plain: dict[str, Any] = {
+            name: getattr(self, name) for name in ("data", "rows", "queries", "rounds", "seed")
+        }
+        plain["workload"] = "sharing"
+        plain["ratios"] = self.ratios(grouped=True)
+        plain["ungrouped_ratios"] = self.ratios(grouped=False)
+        plain["count_ratios"] = self.count_ratios(grouped=False)
+        plain["grouped_count_ratios"] = self.count_ratios(grouped=True)
+        plain["timed"] = [asdict(timed) for timed in self.timed]
+        plain["counted"] = [asdict(counted) for counted in self.counted]
+        if self.spark is not None:
+            plain["spark"] = asdict(self.spark)
+        return plain
+
+
+def _ratios(found: dict[tuple[str, str], float]) -> dict[str, float]:
+    ratios: dict[str, float] = {}
+    for name, (workload, strategy) in RATIOS.items():
+        other, own = found.get((workload, strategy)), found.get((workload, "shared paired"))
+        if other is not None and own:
+            ratios[name] = other / own
+    return ratios
+
+
+def write_json(report: Report, file: Path) -> None:
+    """Write the report, and the folders above it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(report.to_json(), indent=2) + "\n")

@@ -1,0 +1,257 @@
+"""How long headrace's kernel takes for a query set: both levels in one process, on one core, without Spark.
+
+Records are in memory before the clock starts. What is timed is what a worker does with them: the plan's inputs are
+computed, predicates among them, records become rows and rows become answers.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.bench.check import WEIGHTS
+from headrace.bench.sharing.workloads import QuerySet
+from headrace.errors import BenchError
+from headrace.kernel.conditions import Conditions
+from headrace.kernel.evaluate import Evaluator, compile_expression
+from headrace.kernel.high import HighLevel, is_for
+from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
+from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.plan.build import Facts, make_plan, needed_expressions
+from headrace.plan.costs import Costs, load_costs
+from headrace.plan.guard import guarded
+from headrace.plan.levels import travelling
+from headrace.plan.plan import Plan
+from headrace.plan.search import DEFAULT
+from headrace.plan.sizes import Sizes, hash_column
+from headrace.query import Expression
+from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, plan_reading, sample
+from headrace.sources import Stream
+from headrace.sources.parquet import read_task
+from headrace.workload import Workload
+
+BUDGET_BYTES = 4 << 30
+"""Enough for all groups of a study: the papers' records are in memory too."""
+_ROWS_PER_BUCKET = 1 << 18
+_MOST_BUCKETS = 64
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How a query set is answered: each query from the records on its own, or all together; by pairs or panes."""
+
+    shared: bool
+    paned: bool = False
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{'shared' if self.shared else 'unshared'} {'paned' if self.paned else 'paired'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one query's answer comes down to: rows, and sums in which each value has its row's weight."""
+
+    rows: int = 0
+    weighted: float = 0.0
+    size: float = 0.0
+
+    def plus(self, other: Check) -> Check:
+        """Both parts of an answer together."""
+        return Check(self.rows + other.rows, self.weighted + other.weighted, self.size + other.size)
+
+    def agrees(self, other: Check) -> bool:
+        """Whether two answers are the same, but for the order in which sums were made."""
+        near = abs(self.weighted - other.weighted) <= _TOLERANCE * max(self.size, other.size)
+        return self.rows == other.rows and near
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query set with its plan, and the records that it needs, in memory."""
+
+    plan: Plan
+    inputs: tuple[tuple[Expression, Evaluator | str], ...]
+    batches: tuple[tuple[Mapping[str, pa.Array], int | None], ...]
+    """Columns, and the time that no later batch goes below, where known."""
+    own: Stretch | None
+    conditions: Conditions
+    buckets: int
+
+    def run(self) -> Iterator[Ready]:
+        """All answers, in parts."""
+        return _through(self.plan, self._low(), self.buckets, self.conditions)
+
+    def _low(self) -> Iterator[Piece]:
+        expressions = [expression for expression, _ in self.inputs]
+        level = LowLevel(self.plan, expressions, BUDGET_BYTES, self.buckets, self.own, self.conditions)
+        for columns, until_us in self.batches:
+            arrays = [columns[way] if isinstance(way, str) else way(columns) for _, way in self.inputs]
+            yield from level.add(pa.record_batch(arrays, [f"c{number}" for number in range(len(arrays))]))
+            if until_us is not None:
+                yield from level.close(until_us)
+        yield from level.finish()
+
+    def seconds(self) -> float:
+        """One timed run; answers are let go as they come."""
+        gc.collect()
+        begin = time.perf_counter()
+        for _ in self.run():
+            pass
+        return time.perf_counter() - begin
+
+    def checks(self) -> dict[str, Check]:
+        """One untimed run: what each query's answer comes down to."""
+        found = {answer.query.name: Check() for answer in self.plan.answers}
+        for piece in self.run():
+            name = self.plan.answers[piece.answer].query.name
+            found[name] = found[name].plus(_check(piece))
+        return found
+
+
+def compare(one: str, expected: Mapping[str, Check], other: str, found: Mapping[str, Check]) -> None:
+    """Raise `BenchError` where two strategies answer differently."""
+    wrong = [name for name, check in expected.items() if not check.agrees(found.get(name, Check()))]
+    if wrong or len(found) != len(expected):
+        first = f", first {wrong[0]}: {expected[wrong[0]]} and {found.get(wrong[0])}" if wrong else ""
+        raise BenchError(f"{one} and {other} answer {len(wrong)} of {len(expected)} queries differently{first}")
+
+
+def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) -> Prepared:
+    """Plan a query set over a stream of Parquet as the batch runtime would, and read its records."""
+    stream = Stream.parquet(str(path), queries.subject.name, queries.subject.time)
+    workload = Workload(queries.texts(grouped), stream)
+    session = _session(path)
+    inner = [guarded(query, cache(session.never_raises)) for query in workload.values()]
+    needed = list(dict.fromkeys(e for each in inner for e in needed_expressions(each)))
+    source = Source.of(stream, needed)
+    assert source is not None, "a stream of Parquet has a source"
+    facts = {e: source.fact(e, _type(e, session)) for e in needed}
+    ways = find_ways(source, facts, facts, session)
+    sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
+    wheres = dict.fromkeys(each.query.where for each in inner if each.query.where is not None)
+    conditions, filters = learn_filters(
+        filter(None, wheres), [k for each in inner for k in each.keys], facts, session
+    )
+    costs, search = load_costs(), DEFAULT if strategy.shared else "none"
+    memory = table_bytes(BUDGET_BYTES)
+    plan = _paned(strategy.paned)(inner, facts, sizes, 1, costs, search, memory, filters)
+    if plan.beside:
+        raise BenchError(f"query '{plan.beside[0][0]}' cannot be shared: {plan.beside[0][1]}")
+    buckets = round(travelling(plan, sizes.span_us, 1) / _ROWS_PER_BUCKET)
+    return _read(source, plan, ways, facts, session, costs, conditions, max(1, min(_MOST_BUCKETS, buckets)))
+
+
+def _paned(paned: bool) -> Callable[..., Plan]:
+    """`make_plan` with slices of equal length, or with pairs."""
+    if not paned:
+        return make_plan
+    if "paned" not in inspect.signature(make_plan).parameters:
+        raise BenchError("this headrace cannot be told to make panes: its make_plan has no argument 'paned'")
+    only: dict[str, Any] = {"paned": True}
+    return lambda *arguments: make_plan(*arguments, **only)
+
+
+def _session(path: Path) -> Session:
+    """The types of a stream's columns, as Spark has them."""
+    from pyarrow import dataset  # imports pandas, which takes half a second
+
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    kinds = {field.name: field.type for field in dataset.dataset(files).schema}
+    return Session({name: _plain(kind) for name, kind in kinds.items()}, "UTC", usual=True)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    return pa.timestamp("us", "UTC" if kind.tz else None) if pa.types.is_timestamp(kind) else kind
+
+
+def _type(expression: Expression, session: Session) -> pa.DataType:
+    """The type that Spark gives an expression of a study."""
+    if expression.column is not None:
+        return session.columns[expression.column]
+    for kind in (pa.bool_(), pa.float64(), pa.int64()):
+        if compile_expression(expression, session.columns, kind, session.time_zone) is not None:
+            return kind
+    raise BenchError(f"the kernel does not know {expression.sql}")
+
+
+def _read(
+    source: Source,
+    plan: Plan,
+    ways: Ways,
+    facts: Facts,
+    session: Session,
+    costs: Costs,
+    conditions: Conditions,
+    buckets: int,
+) -> Prepared:
+    inputs = tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root])))
+    reading = plan_reading(source, plan, inputs, ways, facts, session, 1, costs)
+    if reading is None:
+        raise BenchError("the kernel cannot read these records itself")
+    (task,) = reading.tasks
+    batches = tuple(
+        (dict(zip(reading.names, batch.columns, strict=True)), until_us)
+        for batch, until_us in read_task(task, reading.names)
+    )
+    made = tuple((expression, way) for expression, (_, way) in zip(inputs, reading.inputs, strict=True))
+    return Prepared(plan, made, batches, reading.stretch(task), conditions, buckets)
+
+
+def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Conditions) -> Iterator[Ready]:
+    """Pieces of the low level to answers; rows may come a last time where a node's groups are still apart."""
+    for last in (False, True):
+        waiting: dict[int, list[tuple[int, Sequence[pa.Array], int]]] = {}
+        passing: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, Ready):
+                yield piece
+            elif is_for(plan, piece.node, last):
+                for bucket, first, end in piece.parts:
+                    columns = [column.slice(first, end - first) for column in piece.columns]
+                    waiting.setdefault(bucket, []).append((piece.node, columns, end - first))
+            else:
+                passing.append(piece)
+        pieces = _high(plan, waiting, passing, buckets, last, conditions)
+    for piece in pieces:
+        assert not isinstance(piece, Partial), "rows meet twice at most"
+        yield piece
+
+
+def _high(
+    plan: Plan,
+    waiting: dict[int, list[tuple[int, Sequence[pa.Array], int]]],
+    passing: list[Piece],
+    buckets: int,
+    last: bool,
+    conditions: Conditions,
+) -> Iterator[Piece]:
+    yield from passing
+    for bucket in range(buckets):
+        level = HighLevel(plan, bucket, buckets, last, conditions=conditions)
+        for node, columns, rows in waiting.pop(bucket, ()):
+            level.add(node, columns, rows)
+        yield from level.finish()
+
+
+def _check(piece: Ready) -> Check:
+    """The last column is the measure; the others, the window first, say what its row is about."""
+    *keys, measure = piece.columns
+    weights = np.ones(piece.rows)
+    for number, key in enumerate(keys):
+        weights += hash_column(key, number) % np.uint64(WEIGHTS)
+    values = np.asarray(measure, dtype=np.float64)
+    return Check(piece.rows, float(values @ weights), float(np.abs(values) @ weights))
