@@ -154,7 +154,7 @@ def test_the_command_and_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert done.value.code == 0
     shown = capsys.readouterr()
     assert "sharing: 2,000 trades, 16 queries" in shown.out
-    assert "counting c_low, 16 queries" in shown.err
+    assert "counting, set 1 of 1" in shown.err
     found = json.loads(file.read_text())
     names = ["paired_vs_unshared", "paired_vs_paned", "sdf", "sds_regular", "sds_low"]
     for ratios in ("ratios", "ungrouped_ratios", "count_ratios", "grouped_count_ratios"):
@@ -164,9 +164,26 @@ def test_the_command_and_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(f"sharing_{name}" for name in SETS)
 
 
+def test_a_study_that_counts_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "bench sharing --study --count --rows 2000 --queries 16 --sets 2".split()
+    with pytest.raises(SystemExit) as done:
+        main([*words, "--json", str(tmp_path / "s.json")])
+    assert done.value.code == 0
+    assert "the mean of 2 sets" in capsys.readouterr().out
+    found = json.loads((tmp_path / "s.json").read_text())
+    sizes = [(p["workload"], p["queries"]) for p in found["counted"]]
+    assert [*dict.fromkeys(sizes)] == [*((name, 16) for name in SETS), *(("figure8", n) for n in (2, 4, 8, 16))]
+    assert not found["timed"]
+    assert not found["ratios"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["sharing", "--growth"], "sharing has no"), (["trades", "--study"], "only sharing has --study")],
+    [
+        (["sharing", "--growth"], "sharing has no"),
+        (["trades", "--sets", "2"], "only sharing has --study"),
+        (["sharing", "--data", "x", "--rows", "5"], "taken whole"),
+    ],
 )
 def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:

@@ -14,9 +14,10 @@ from rich.table import Table
 from headrace.bench.contest import ENGINES, Task, check_installed
 from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, Report, write_json
+from headrace.bench.sharing.papers import QUERIES
 from headrace.bench.workloads import TOPICS, Topic
 from headrace.cli.console import Debug, out, telling, waiting
-from headrace.cli.sharing import bench_sharing
+from headrace.cli.sharing import ROWS, Wanted, bench_sharing
 from headrace.errors import StreamError, did_you_mean
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.generate.write import core_count
@@ -55,6 +56,10 @@ def bench(
     study: Annotated[
         bool, typer.Option("--study", help="sharing: 16 to 256 queries and Figure 8, not one number of them.")
     ] = False,
+    count_only: Annotated[bool, typer.Option("--count", help="sharing: count operations, time nothing.")] = False,
+    sets: Annotated[
+        int, typer.Option("--sets", min=1, help="sharing: counts are the mean of so many sets of queries.")
+    ] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="sharing: another seed draws other queries.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Draw the figures into this PNG.")] = None,
@@ -68,13 +73,25 @@ def bench(
         if profile is not None or growth or plot_file is not None:
             message = "sharing has no --profile, --growth or --plot (benchmarks/sharing_plot.py draws its JSON)"
             raise typer.BadParameter(message)
-        spark = "spark" in _engines(engines)
-        bench_sharing(rows, queries, rounds, _limit_cores(cores), data, study, seed, spark, json_file)
+        if data is not None and rows is not None:
+            raise typer.BadParameter("--data is taken whole: leave --rows out", param_hint="--data")
+        wanted = Wanted(
+            rows or ROWS,
+            queries or QUERIES,
+            0 if count_only else rounds,
+            _limit_cores(cores),
+            data,
+            study,
+            sets,
+            seed,
+            spark="spark" in _engines(engines) and not count_only,
+        )
+        bench_sharing(wanted, json_file)
         return
     topic = _topic(workload)
     chosen = ("headrace",) if growth else _engines(engines)
-    if study or seed:
-        raise typer.BadParameter("only sharing has --study and --seed", param_hint="--study")
+    if study or count_only or seed or sets > 1:
+        raise typer.BadParameter("only sharing has --study, --count, --sets and --seed")
     if profile is not None and workload != "netflow":
         raise typer.BadParameter("only netflow has profiles", param_hint="--profile")
     if data is not None and (rows is not None or profile is not None):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from rich.table import Table
 
 from headrace.bench.measure import Tell
 from headrace.bench.sharing import papers
-from headrace.bench.sharing.report import Counted, Report, SparkTimed, Timed, write_json
+from headrace.bench.sharing.report import Counted, Report, SparkTimed, Timed, mean, write_json
 from headrace.bench.sharing.study import (
     FIGURE8_HOURS,
     FIGURE8_ROWS,
@@ -31,30 +31,32 @@ ROWS = 1_138_636
 """As many trades as the paper's hour has."""
 
 
-def bench_sharing(
-    rows: int | None,
-    queries: int | None,
-    rounds: int,
-    cores: int,
-    data: Path | None,
-    study: bool,
-    seed: int,
-    spark: bool,
-    json_file: Path | None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to count and time; no `rounds` says that nothing is timed."""
+
+    rows: int
+    queries: int
+    rounds: int
+    cores: int
+    data: Path | None
+    study: bool
+    sets: int
+    seed: int
+    spark: bool
+
+
+def bench_sharing(wanted: Wanted, json_file: Path | None) -> None:
     """Count and time the query sets of the papers, one number of queries or all; answers must agree."""
-    if data is not None and rows is not None:
-        raise typer.BadParameter("--data is taken whole: leave --rows out", param_hint="--data")
-    number = queries or papers.QUERIES
-    with _field(data, rows or ROWS) as field, telling() as tell:
-        sets = [*draw_study(field, number, seed)] if study else draw_point(field, number, seed)
-        timed, counted = _all(field, sets, rounds, tell)
-        if study:
-            more = _figure8(field, data, rounds, seed, tell)
+    with _field(wanted.data, wanted.rows) as field, telling() as tell:
+        draw = draw_study if wanted.study else draw_point
+        timed, counted = _all(field, draw, wanted, tell)
+        if wanted.study:
+            more = _figure8(field, wanted, tell)
             timed, counted = timed + more[0], counted + more[1]
-        on_spark = _on_spark(field, number, seed, rounds, cores, tell) if spark else None
-        size = len(field.records)
-        report = Report(field.subject.name, size, number, rounds, seed, tuple(timed), tuple(counted), on_spark)
+        spark = _on_spark(field, wanted, tell) if wanted.spark else None
+        labels = field.subject.name, len(field.records), wanted.queries, wanted.rounds, wanted.seed, wanted.sets
+        report = Report(*labels, tuple(timed), tuple(counted), spark)
     _print(report)
     if json_file is not None:
         write_json(report, json_file)
@@ -76,42 +78,50 @@ def _field(
         yield field
 
 
-def _all(field: Field, sets: list[QuerySet], rounds: int, tell: Tell) -> tuple[list[Timed], list[Counted]]:
-    from headrace.kernel.compiled import load_kernels
+Draw = Callable[[Field, int, int], Iterable[QuerySet]]
+"""All sets of some field, number of queries and seed."""
 
-    tell("loading compiled functions")
-    load_kernels()
+
+def _all(field: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
+    """Counts are the mean of some sets, times those of the first."""
+    counted = []
+    for seed in range(wanted.seed, wanted.seed + wanted.sets):
+        tell(f"counting, set {seed - wanted.seed + 1} of {wanted.sets}")
+        counted.append([one for queries in draw(field, wanted.queries, seed) for one in count(field, queries)])
     timed: list[Timed] = []
-    counted: list[Counted] = []
-    for queries in sets:
-        tell(f"counting {queries.name}, {len(queries)} queries")
-        counted += count(field, queries)
-        for grouped in (False, True):
-            timed += measure(field, queries, grouped, rounds, tell)
-    return timed, counted
+    if wanted.rounds:
+        from headrace.kernel.compiled import load_kernels
+
+        tell("loading compiled functions")
+        load_kernels()
+        for queries in draw(field, wanted.queries, wanted.seed):
+            for grouped in (False, True):
+                timed += measure(field, queries, grouped, wanted.rounds, tell)
+    return timed, [mean(same) for same in zip(*counted, strict=True)]
 
 
-def _figure8(
-    field: Field, data: Path | None, rounds: int, seed: int, tell: Tell
-) -> tuple[list[Timed], list[Counted]]:
+def _figure8(field: Field, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
     """On given records, or on a day of trades with as many records as the paper's day."""
-    if data is not None:
-        return _all(field, [*draw_figure8(field, seed)], rounds, tell)
+    if wanted.data is not None:
+        return _all(field, draw_figure8, wanted, tell)
     tell(f"making {FIGURE8_ROWS:,} records of a day")
     with _field(None, FIGURE8_ROWS, FIGURE8_HOURS, "2024-03-04 09:30:00") as day:
-        return _all(day, [*draw_figure8(day, seed)], rounds, tell)
+        return _all(day, draw_figure8, wanted, tell)
 
 
-def _on_spark(field: Field, queries: int, seed: int, rounds: int, cores: int, tell: Tell) -> SparkTimed:
+def _on_spark(field: Field, wanted: Wanted, tell: Tell) -> SparkTimed:
     from headrace.bench.sharing.on_spark import measure_spark
     from headrace.runtime.session import open_session
 
-    with open_session("headrace-bench", cores=cores) as spark:
-        return measure_spark(field.draw("c_regular", queries, seed), field.path, spark, rounds, tell)
+    queries = field.draw("c_regular", wanted.queries, wanted.seed)
+    with open_session("headrace-bench", cores=wanted.cores) as spark:
+        return measure_spark(queries, field.path, spark, wanted.rounds, tell)
 
 
 def _print(report: Report) -> None:
-    title = f"sharing: {report.rows:,} {report.data}, {report.queries} queries, median of {report.rounds}"
+    title = f"sharing: {report.rows:,} {report.data}, {report.queries} queries"
+    title += f"; counts are the mean of {report.sets} sets" if report.sets > 1 else ""
+    title += f"; seconds the median of {report.rounds}" if report.rounds else ""
     table = Table("workload", "queries", "strategy", title=title, title_justify="left")
     for heading in ("partial", "final", "papers' total", "seconds", "grouped: partial", "final", "seconds"):
         table.add_column(heading, justify="right")

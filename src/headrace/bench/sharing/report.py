@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 RATIOS = {
@@ -68,6 +70,7 @@ class Report:
     queries: int
     rounds: int
     seed: int
+    sets: int
     timed: tuple[Timed, ...] = ()
     counted: tuple[Counted, ...] = ()
     spark: SparkTimed | None = None
@@ -94,7 +97,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as plain values."""
         plain: dict[str, Any] = {
-            name: getattr(self, name) for name in ("data", "rows", "queries", "rounds", "seed")
+            name: getattr(self, name) for name in ("data", "rows", "queries", "rounds", "seed", "sets")
         }
         plain["workload"] = "sharing"
         plain["ratios"] = self.ratios(grouped=True)
@@ -106,6 +109,21 @@ class Report:
         if self.spark is not None:
             plain["spark"] = asdict(self.spark)
         return plain
+
+
+def mean(same: Sequence[Counted]) -> Counted:
+    """The mean of several sets that differ by the seed alone."""
+
+    def of(numbers: Iterable[int]) -> int:
+        return round(fmean(numbers))
+
+    direct = [each.direct for each in same if each.direct is not None]
+    return replace(
+        same[0],
+        partial=of(each.partial for each in same),
+        final=of(each.final for each in same),
+        direct=of(direct) if direct else None,
+    )
 
 
 def _ratios(found: dict[tuple[str, str], float]) -> dict[str, float]:

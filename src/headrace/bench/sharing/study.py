@@ -60,10 +60,11 @@ def draw_study(field: Field, most: int, seed: int) -> Iterator[QuerySet]:
                 yield field.draw(name, size, seed)
 
 
-def draw_figure8(field: Field, seed: int) -> Iterator[QuerySet]:
-    """The sets of the earlier paper."""
+def draw_figure8(field: Field, most: int, seed: int) -> Iterator[QuerySet]:
+    """The sets of the earlier paper, up to the most queries."""
     for size in FIGURE8_SIZES:
-        yield field.draw("figure8", size, seed)
+        if size <= most:
+            yield field.draw("figure8", size, seed)
 
 
 def strategies(queries: QuerySet) -> tuple[Strategy, ...]:
