@@ -129,11 +129,12 @@ def _print(report: Report) -> None:
     times = {(t.workload, t.queries, t.strategy, t.grouped): t for t in report.timed}
     for workload, queries, strategy in dict.fromkeys(place[:3] for place in counts):
         cells = [workload, str(queries), strategy]
+        as_published = queries == papers.QUERIES and report.data == "trades"
         for grouped in (False, True):
             place = workload, queries, strategy, grouped
             cells += [f"{counts[place].partial:,}", f"{counts[place].final:,}"]
             if not grouped:
-                published = papers.COUNTS.get((workload, strategy)) if queries == papers.QUERIES else None
+                published = papers.COUNTS.get((workload, strategy)) if as_published else None
                 cells.append(f"{published.total:,}" if published else "")
             cells.append(f"{times[place].seconds:.2f}" if place in times else "")
         table.add_row(*cells)
