@@ -7,13 +7,11 @@ computed, predicates among them, records become rows and rows become answers.
 from __future__ import annotations
 
 import gc
-import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +20,7 @@ from headrace.bench.check import WEIGHTS
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
-from headrace.kernel.evaluate import Evaluator, compile_expression
+from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -34,7 +32,7 @@ from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes, hash_column
 from headrace.query import Expression
-from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, plan_reading, sample
+from headrace.runtime.source import Reading, Session, Source, Ways, find_ways, learn_filters, plan_reading, sample
 from headrace.sources import Stream
 from headrace.sources.parquet import read_task
 from headrace.workload import Workload
@@ -82,7 +80,8 @@ class Prepared:
     """A query set with its plan, and the records that it needs, in memory."""
 
     plan: Plan
-    inputs: tuple[tuple[Expression, Evaluator | str], ...]
+    inputs: tuple[Expression, ...]
+    reading: Reading
     batches: tuple[tuple[Mapping[str, pa.Array], int | None], ...]
     """Columns, and the time that no later batch goes below, where known."""
     own: Stretch | None
@@ -94,10 +93,10 @@ class Prepared:
         return _through(self.plan, self._low(), self.buckets, self.conditions)
 
     def _low(self) -> Iterator[Piece]:
-        expressions = [expression for expression, _ in self.inputs]
-        level = LowLevel(self.plan, expressions, BUDGET_BYTES, self.buckets, self.own, self.conditions)
+        level = LowLevel(self.plan, self.inputs, BUDGET_BYTES, self.buckets, self.own, self.conditions)
+        make = self.reading.input_maker()
         for columns, until_us in self.batches:
-            arrays = [columns[way] if isinstance(way, str) else way(columns) for _, way in self.inputs]
+            arrays = make(columns, len(next(iter(columns.values()))))
             yield from level.add(pa.record_batch(arrays, [f"c{number}" for number in range(len(arrays))]))
             if until_us is not None:
                 yield from level.close(until_us)
@@ -146,21 +145,11 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
     )
     costs, search = load_costs(), DEFAULT if strategy.shared else "none"
     memory = table_bytes(BUDGET_BYTES)
-    plan = _paned(strategy.paned)(inner, facts, sizes, 1, costs, search, memory, filters)
+    plan = make_plan(inner, facts, sizes, 1, costs, search, memory, filters, strategy.paned)
     if plan.beside:
         raise BenchError(f"query '{plan.beside[0][0]}' cannot be shared: {plan.beside[0][1]}")
     buckets = round(travelling(plan, sizes.span_us, 1) / _ROWS_PER_BUCKET)
     return _read(source, plan, ways, facts, session, costs, conditions, max(1, min(_MOST_BUCKETS, buckets)))
-
-
-def _paned(paned: bool) -> Callable[..., Plan]:
-    """`make_plan` with slices of equal length, or with pairs."""
-    if not paned:
-        return make_plan
-    if "paned" not in inspect.signature(make_plan).parameters:
-        raise BenchError("this headrace cannot be told to make panes: its make_plan has no argument 'paned'")
-    only: dict[str, Any] = {"paned": True}
-    return lambda *arguments: make_plan(*arguments, **only)
 
 
 def _session(path: Path) -> Session:
@@ -207,8 +196,7 @@ def _read(
         (dict(zip(reading.names, batch.columns, strict=True)), until_us)
         for batch, until_us in read_task(task, reading.names)
     )
-    made = tuple((expression, way) for expression, (_, way) in zip(inputs, reading.inputs, strict=True))
-    return Prepared(plan, made, batches, reading.stretch(task), conditions, buckets)
+    return Prepared(plan, inputs, reading, batches, reading.stretch(task), conditions, buckets)
 
 
 def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Conditions) -> Iterator[Ready]:
