@@ -161,8 +161,8 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         return
     states = [parent.states.index(state) for state in child.states]
     if isinstance(child.slices, Windows):
-        merged = merge(above.lanes, child.slices, states, into.ops, coding)
-        into.pour(merged, range(len(merged.coders)), range(len(into.ops)))
+        windows = windows_of(above, child, coding)
+        into.pour(windows, range(len(windows.coders)), range(len(into.ops)))
         return
     keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
     if child.marks and child.marks == parent.marks:
@@ -180,6 +180,13 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     if child.slices is not None and child.slices.gaps and child.slices != parent.slices:
         wanted.append(_in_no_gap(parent, child.slices, rows))
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
+
+
+def windows_of(parent: Parent, child: Node, coding: Coding) -> Rows:
+    """The rows of windows, each once, as far as their slices are among a parent's rows."""
+    assert isinstance(child.slices, Windows)
+    states = [parent.node.states.index(state) for state in child.states]
+    return merge(parent.lanes, child.slices, states, [state.op for state in child.states], coding)
 
 
 def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:

@@ -62,7 +62,7 @@ def _load_windows(reducer: Reducer) -> None:
     spans = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
     for way in _WAYS:
         slots = np.ones((2, 1), dtype=np.int64)
-        way.fold(Op.ADD, way.prepare(Op.ADD, slots), *spans, slots)
+        way.fold(Op.ADD, way.prepare(Op.ADD, slots, np.array([2])), *spans, slots)
 
 
 def _compilations() -> int:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measure, Measures, Parent, make_reducer, pour
+from headrace.kernel.cascade import Cascade, Measure, Measures, Parent, make_reducer, pour, windows_of
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
@@ -64,22 +64,18 @@ class LowLevel:
         below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
         patient = {plan.parents[index] for index in below if isinstance(plan.nodes[index].slices, Windows)}
         enough = self._budget // (_ROUND_SHARE * max(1, len(patient)))
-        self._stages = {
-            index: _Stage(
+        self._stages: dict[int, _Stage] = {}
+        for index in below:
+            above = next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
+            self._stages[index] = _Stage(
                 index,
                 plan.nodes[index],
                 self._coding,
                 _whole_slices(plan.nodes[index].slices, own),
                 self._conditions,
+                above,
                 enough if index in patient else 0,
             )
-            for index in below
-        }
-        self._gathered_from = {
-            index: next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
-            for index in below
-        }
-        """The stages that rows come from, on the way to others."""
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
             for index in self._stages
@@ -132,16 +128,15 @@ class LowLevel:
 
     def close(self, until_us: int) -> Iterator[Piece]:
         """No record to come is earlier: slices that have ended are answered."""
-        for index, stage in self._stages.items():
-            above = self._gathered_from[index]
-            ended_us = until_us if above is None else above.passed_us
-            if ended_us is not None:
-                yield from self._answer(stage, stage.take_ended(ended_us))
+        for stage in self._stages.values():
+            for rows in stage.take_ended(until_us):
+                yield from self._answer(stage, rows)
 
     def finish(self) -> Iterator[Piece]:
         """All records have been seen."""
         for stage in self._stages.values():
-            yield from self._answer(stage, stage.take())
+            for rows in stage.take_last():
+                yield from self._answer(stage, rows)
 
     def _answer(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
         """Rows of slices that are whole here down the tree, all others on their way."""
@@ -176,11 +171,16 @@ class _Stage:
         coding: Coding,
         whole: tuple[int, int],
         conditions: Conditions,
+        above: _Stage | None,
         enough: int,
     ) -> None:
+        """`above` is the stage that rows come from, on the way to others; None says records."""
+        self._above = above
         self._enough = enough
-        self.passed_us: int | None = None
-        """Rows of slices that had ended by then have gone on."""
+        self._passed = -_FOREVER, -_FOREVER
+        """Of the rows that have gone on last: since when their slices had ended, and until when."""
+        self._complete: list[Rows] = []
+        """Windows all of whose slices came at a time: they need not gather."""
         self.index = index
         self.node = node
         self._coding = coding
@@ -193,7 +193,7 @@ class _Stage:
 
     @property
     def bytes(self) -> int:
-        """Memory that the table holds; none where no row would leave it."""
+        """Memory that rows hold which gather; none where no row would leave it."""
         return self._reducer.bytes if len(self._reducer) else 0
 
     def add(self, records: Records) -> None:
@@ -206,30 +206,59 @@ class _Stage:
 
     def pour(self, parent: Parent) -> None:
         """See `Gathering`."""
-        pour(parent, self.node, self._reducer, self._coding, self._conditions)
+        if not isinstance(self.node.slices, Windows) or self._above is None:
+            pour(parent, self.node, self._reducer, self._coding, self._conditions)
+            return
+        rows = windows_of(parent, self.node, self._coding)
+        since_us, until_us = self._above._passed
+        numbers = slice_numbers(rows)
+        first, end = self.node.slices.first_from(since_us), self.node.slices.open_at(until_us)
+        complete = (numbers >= max(first, self._first)) & (numbers < min(end, self._end))
+        complete &= ~np.isin(numbers, list(self._left)) if self._left else True
+        if complete.any():
+            self._complete.append(rows if complete.all() else rows.where(complete))
+        if not complete.all():
+            rest = rows if not complete.any() else rows.where(~complete)
+            self._reducer.pour(rest, range(len(rest.coders)), range(len(rest.ops)))
 
     def take(self) -> Rows:
         """All rows, which leave."""
         return self._reducer.take()
 
-    def take_ended(self, until_us: int) -> Rows:
-        """The rows of slices that have ended since this was last asked, as far as they can be whole here."""
-        slices = self.node.slices
+    def take_last(self) -> Iterator[Rows]:
+        """All rows, which leave: there are no more to come."""
+        self._passed = self._passed[1], _FOREVER
+        yield from self._take_complete()
+        yield self.take()
+
+    def take_ended(self, until_us: int) -> Iterator[Rows]:
+        """The rows of slices that have ended since this was last asked, as far as they can be whole here.
+
+        No record to come is earlier; but rows that wait further up are.
+        """
+        until_us = until_us if self._above is None else self._above._passed[1]
         if self.bytes < self._enough:
-            return self._reducer.rows.slice(0, 0)
-        self.passed_us = until_us
+            return
+        self._passed = self._passed[1], until_us
+        yield from self._take_complete()
+        slices = self.node.slices
         if slices is None or self._first >= self._end or len(self._reducer) == 0:
-            return self._reducer.rows.slice(0, 0)
+            return
         closed = min(slices.open_at(until_us), self._end)
         if closed <= self._closed:
-            return self._reducer.rows.slice(0, 0)
+            return
         self._closed = closed
         rows = self._reducer.take()
         yet_to_come = slice_numbers(rows) >= closed
         if not yet_to_come.any():
-            return rows
+            yield rows
+            return
         self._reducer.put_back(rows.where(yet_to_come))
-        return rows.where(~yet_to_come)
+        yield rows.where(~yet_to_come)
+
+    def _take_complete(self) -> Iterator[Rows]:
+        complete, self._complete = self._complete, []
+        yield from complete
 
     def whole(self, rows: Rows) -> npt.NDArray[np.bool_] | None:
         """Which rows are of slices whose records this task has all of; None says that none is."""

@@ -16,6 +16,7 @@ from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.common import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.dependent import Deciding, gathered
+from headrace.plan.fragments import common_fragments
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
@@ -85,7 +86,7 @@ def make_plan(
     unshared = wanted if sliced == alone else _wanted(members, alone, shapes, deciding)
     shapes.learn(deciding.decides)
     lattice = _lattice(wanted, shapes, sizes, costs)
-    tree: Tree[Shape] = SEARCHES[search](lattice)
+    tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, sizes, costs)
     expected = _expected(tree, lattice)
     plan = _plan(tree, expected, wanted, shapes, sizes, cores, tuple(beside), costs)
     apart = lattice if unshared is wanted else _lattice(unshared, shapes, sizes, costs)
@@ -128,6 +129,26 @@ def _sliced(members: Iterable[Member], alone: Sliced, sizes: Sizes, costs: Costs
         common = common_slices({window for _, window in same.values()}, about, sizes, costs, paned)
         sliced |= {name: common[window] for name, (_, window) in same.items()}
     return sliced
+
+
+def _searched(
+    search: str,
+    lattice: Lattice,
+    wanted: Mapping[Shape, Sequence[Member]],
+    shapes: Shapes,
+    sizes: Sizes,
+    costs: Costs,
+) -> Tree[Shape]:
+    """The tree that a search finds, which sees fragments that many queries have in common as one of them."""
+    common = common_fragments(lattice)
+    if not common:
+        return SEARCHES[search](lattice)
+    above = {shape: union for union, below in common.items() for shape in below}
+    seen: dict[Shape, list[Member]] = {}
+    for shape, sharing in wanted.items():
+        seen.setdefault(above.get(shape, shape), []).extend(sharing)
+    tree: Tree[Shape] = SEARCHES[search](_lattice(seen, shapes, sizes, costs))
+    return lattice.priced({**tree.parents, **above})
 
 
 def _lattice(wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes, sizes: Sizes, costs: Costs) -> Lattice:

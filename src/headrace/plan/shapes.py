@@ -84,11 +84,13 @@ class Shapes:
         same = [other for other in self._conditions if self._filters.same(where, other)]
         where = same[0] if same else where
         if where not in self._conditions:
+            bit = 1 << len(self._conditions)
+            wider = bit
+            for other, place in self._conditions.items():
+                wider |= self._filters.within(where, other) << place
+                self._wider[place] |= bit * self._filters.within(other, where)
             self._conditions[where] = len(self._conditions)
-            self._wider = [
-                sum(1 << place for other, place in self._conditions.items() if self._filters.within(one, other))
-                for one in self._conditions
-            ]
+            self._wider.append(wider)
         return 1 << self._conditions[where]
 
     def keys(self, shape: Shape) -> tuple[Expression, ...]:
@@ -177,12 +179,12 @@ class Shapes:
         """Whether one of some conditions is true wherever one of others is, of which there have to be some."""
         if not of & ~any_of:
             return of != 0
-        return all(wider & any_of for place, wider in enumerate(self._wider) if of >> place & 1)
+        return all(self._wider[place] & any_of for place in _places(of))
 
     def _cover(self, any_of: int) -> int:
         """Conditions without those that others among them contain."""
-        for place, wider in enumerate(self._wider):
-            if any_of >> place & 1 and wider & any_of & ~(1 << place):
+        for place in _places(any_of):
+            if self._wider[place] & any_of & ~(1 << place):
                 any_of &= ~(1 << place)
         return any_of
 
@@ -221,6 +223,13 @@ class Shapes:
             return None
         listed = list(self._slices)
         return self._place(listed[one].together(listed[other], self._paned))
+
+
+def _places(bits: int) -> Iterator[int]:
+    """Which bits are set."""
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
 
 
 def _some(places: Mapping[Expression, int], bits: int) -> tuple[Expression, ...]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numba
 
-from headrace.algebra.ops import Words
+from headrace.algebra.ops import Op, Words
 from headrace.kernel.combine import combine_one
 
 
-def prepare(op: int, slots: Words) -> Words:
+def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:
     """What `fold` looks at: the states of the slices, lane by lane."""
     return slots
 
 
-def fold(op: int, slots: Words, firsts: Words, ends: Words, out: Words) -> None:
+def fold(op: Op, slots: Words, firsts: Words, ends: Words, out: Words) -> None:
     """The state of each window, from those of its slices: rows from one number to before another."""
     _fold(op, slots, slots.view("f8"), firsts, ends, out, out.view("f8"))
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.ops import Op, Words
+from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.layout import Layout
 from headrace.kernel.matrix import move, or_column
 from headrace.kernel.records import Coding
@@ -69,13 +69,13 @@ class Lanes:
     def fold(self, state: int, spans: Spans) -> Words:
         """One state of each window."""
         op = self._rows.ops[state]
-        _, order, _, _ = self._ordered
+        _, order, lane_ends, _ = self._ordered
         way = _way(op, len(order), spans)
         if (state, way) not in self._prepared:
             slots = self._rows.matrix[:, self._rows.slots([state])][order]
-            self._prepared[state, way] = way.prepare(op, slots)
+            self._prepared[state, way] = way.prepare(op, slots, lane_ends)
         table = self._prepared[state, way]
-        out = np.empty((len(spans.lanes), table.shape[1]), dtype=np.int64)
+        out = np.empty((len(spans.lanes), slot_count(op)), dtype=np.int64)
         way.fold(op, table, spans.firsts, spans.ends, out)
         return out
 
@@ -104,7 +104,7 @@ def _way(op: Op, rows: int, spans: Spans) -> ModuleType:
     slices = float((spans.ends - spans.firsts).sum()) / count
     if slices <= _FEW:
         return directly
-    if op in difference.INVERTIBLE:
+    if op in difference.FITTING:
         return difference
     in_stacks = 2 * min(rows, count * slices) + count
     return tree if 2 * math.log2(slices) * count < in_stacks else two_stacks

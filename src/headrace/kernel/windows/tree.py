@@ -9,11 +9,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from headrace.algebra.ops import Words
+from headrace.algebra.ops import Op, Words
 from headrace.kernel.combine import combine_one
 
 
-def prepare(op: int, slots: Words) -> Words:
+def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:
     """The tree: rows are its leaves, the second half; row i is made of rows 2 i and 2 i + 1."""
     tree = np.empty((2 * len(slots), slots.shape[1]), dtype=np.int64)
     tree[len(slots) :] = slots
@@ -21,7 +21,7 @@ def prepare(op: int, slots: Words) -> Words:
     return tree
 
 
-def fold(op: int, tree: Words, firsts: Words, ends: Words, out: Words) -> None:
+def fold(op: Op, tree: Words, firsts: Words, ends: Words, out: Words) -> None:
     """The state of each window, from those of its slices: rows from one number to before another."""
     _fold(op, tree, tree.view("f8"), firsts, ends, out, out.view("f8"))
 
