@@ -140,15 +140,16 @@ def _searched(
     costs: Costs,
 ) -> Tree[Shape]:
     """The tree that a search finds, which sees fragments that many queries have in common as one of them."""
-    common = common_fragments(lattice)
-    if not common:
+    common, apart = common_fragments(lattice)
+    if not common and not apart:
         return SEARCHES[search](lattice)
     above = {shape: union for union, below in common.items() for shape in below}
     seen: dict[Shape, list[Member]] = {}
     for shape, sharing in wanted.items():
-        seen.setdefault(above.get(shape, shape), []).extend(sharing)
+        if shape not in apart:
+            seen.setdefault(above.get(shape, shape), []).extend(sharing)
     tree: Tree[Shape] = SEARCHES[search](_lattice(seen, shapes, sizes, costs))
-    return lattice.priced({**tree.parents, **above})
+    return lattice.settled([node for node in tree.parents if node not in wanted])
 
 
 def _lattice(wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes, sizes: Sizes, costs: Costs) -> Lattice:

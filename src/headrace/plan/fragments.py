@@ -17,19 +17,22 @@ _MANY = 12
 """Fewer filters are left to the search, which looks at all of their unions."""
 
 
-def common_fragments(lattice: Lattice) -> Mapping[Shape, Sequence[Shape]]:
-    """Nodes whose fragments many wanted nodes are made of, each with these."""
+def common_fragments(lattice: Lattice) -> tuple[Mapping[Shape, Sequence[Shape]], Sequence[Shape]]:
+    """Nodes whose fragments many wanted nodes are made of, each with these; and nodes that would have to be many,
+    but are better apart."""
     alike: dict[tuple[int, bool], list[Shape]] = {}
     for shape in lattice.wanted:
         if shape.any_of:
             alike.setdefault((shape.keys, shape.slices is None), []).append(shape)
-    found = {}
+    common, apart = {}, []
     for shapes in alike.values():
         if len({shape.any_of for shape in shapes}) >= _MANY:
             union = _union(lattice, shapes)
             if union is not None and union not in shapes and _pays(lattice, union, shapes):
-                found[union] = shapes
-    return found
+                common[union] = shapes
+            else:
+                apart += shapes
+    return common, apart
 
 
 def _union(lattice: Lattice, shapes: Sequence[Shape]) -> Shape | None:

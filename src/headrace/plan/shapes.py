@@ -66,6 +66,9 @@ class Shapes:
         self._wider: list[int] = []
         """For each condition those that are true wherever it is, itself among them."""
         self._slices: dict[Slices, int] = {}
+        self._listed: list[Slices] = []
+        """By their places."""
+        self._common: dict[tuple[int, int], int | None] = {}
         self._shorter: dict[tuple[int | None, int | None], bool] = {}
         self._decided: dict[int, int] = {}
         self._deciding: list[tuple[int, int]] = []
@@ -123,7 +126,7 @@ class Shapes:
 
     def slices(self, shape: Shape) -> Slices | None:
         """The slices of a shape."""
-        return list(self._slices)[shape.slices] if shape.slices is not None else None
+        return self._listed[shape.slices] if shape.slices is not None else None
 
     def makes(self, parent: Shape, child: Shape) -> bool:
         """Whether one node can be made from another's rows."""
@@ -200,7 +203,12 @@ class Shapes:
         return self._decided[keys]
 
     def _place(self, slices: Slices | None) -> int | None:
-        return self._slices.setdefault(slices, len(self._slices)) if slices is not None else None
+        if slices is None:
+            return None
+        if slices not in self._slices:
+            self._slices[slices] = len(self._listed)
+            self._listed.append(slices)
+        return self._slices[slices]
 
     def _makes_slices(self, shorter: int | None, longer: int | None) -> bool:
         if (shorter, longer) not in self._shorter:
@@ -210,7 +218,7 @@ class Shapes:
     def _finer(self, shorter: int | None, longer: int | None) -> bool:
         if shorter is None:
             return longer is None
-        listed = list(self._slices)
+        listed = self._listed
         if longer is None:
             return listed[shorter].time not in self._untimed
         return listed[shorter].makes(listed[longer])
@@ -221,8 +229,9 @@ class Shapes:
                 return shorter
         if one is None or other is None:
             return None
-        listed = list(self._slices)
-        return self._place(listed[one].together(listed[other], self._paned))
+        if (one, other) not in self._common:
+            self._common[one, other] = self._place(self._listed[one].together(self._listed[other], self._paned))
+        return self._common[one, other]
 
 
 def _places(bits: int) -> Iterator[int]:

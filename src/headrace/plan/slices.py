@@ -21,7 +21,7 @@ from headrace.algebra.ops import Words
 from headrace.query import Expression, Window
 from headrace.query.interval import UNIT_US, format_interval
 
-_COUNTED = 1 << 14
+_COUNTED = 1 << 12
 """Edges that are looked at to tell how long slices are."""
 _EDGES_PER_TIME = 4
 """With more edges than this for each time, it costs less to ask each recurrence for its latest one."""
