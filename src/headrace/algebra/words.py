@@ -56,7 +56,7 @@ def truth(condition: pa.Array) -> Valid:
     """Where a condition is true: neither false nor null."""
     if pa.types.is_dictionary(condition.type):
         return np.take(truth(condition.dictionary), np.asarray(condition.indices))
-    return np.asarray(condition.fill_null(False), dtype=np.bool_)
+    return np.asarray(condition.fill_null(False) if condition.null_count else condition, dtype=np.bool_)
 
 
 def to_words(array: pa.Array) -> tuple[Words, Valid | None]:

@@ -15,7 +15,7 @@ from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
 from headrace.kernel.answer import finish
 from headrace.kernel.conditions import Conditions
-from headrace.kernel.fragments import columns_of, read_signatures, sign
+from headrace.kernel.fragments import Truths, columns_of, read_signatures, sign
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Column, Reducer
@@ -72,6 +72,22 @@ class Parent:
         """The rows in order, for windows: once for all of them."""
         assert isinstance(self.node.slices, Slices), "windows are made of slices"
         return Lanes(self.node.slices, self.rows)
+
+    @cached_property
+    def fragments(self) -> tuple[Truths, Words]:
+        """Which marks are true in each fragment, and the fragment of each row: once for all children."""
+        place = self.node.fragment_place
+        codes = self.rows.codes(place)
+        there = np.unique(codes)
+        signatures = self.rows.coders[place].decode(there)
+        return np.asfortranarray(read_signatures(signatures, len(self.node.marks))), np.searchsorted(there, codes)
+
+    def truth(self, condition: Expression, conditions: Conditions) -> Valid:
+        """For which rows a condition is true: their fragment tells it, or their keys."""
+        if condition not in self.node.marks:
+            return conditions[condition].truth(self.node, self.rows)
+        truths, own = self.fragments
+        return np.take(truths[:, self.node.marks.index(condition)], own)
 
 
 class Gathering(Protocol):
@@ -168,14 +184,14 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     if child.marks and child.marks == parent.marks:
         keys.append(parent.fragment_place)
     elif child.marks:
-        keys.append(_fragments(child.marks, parent, rows, coding, conditions))
+        keys.append(_fragments(child.marks, above, coding, conditions))
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
     elif child.slices is not None and isinstance(parent.slices, Slices):
         keys = [_longer_slices(parent.slices, child.slices, rows, coding), *keys]
     wanted = []
     if child.any_of != parent.any_of:
-        truths = [_truth(condition, parent, rows, conditions) for condition in child.any_of]
+        truths = [above.truth(condition, conditions) for condition in child.any_of]
         wanted.append(np.logical_or.reduce(truths))
     if child.slices is not None and child.slices.gaps and child.slices != parent.slices:
         wanted.append(_in_no_gap(parent, child.slices, rows))
@@ -207,26 +223,12 @@ def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
     return rows.mapped(0, lambda numbers: slices.covers(own.start_of(np.asarray(numbers))))
 
 
-def _truth(condition: Expression, node: Node, rows: Rows, conditions: Conditions) -> Valid:
-    """For which of a node's rows a condition is true: their mark tells it, or their keys."""
-    if condition not in node.marks:
-        return conditions[condition].truth(node, rows)
-    count, place = len(node.marks), node.marks.index(condition)
-    return rows.mapped(node.fragment_place, lambda own: read_signatures(own, count)[:, place])
-
-
-def _fragments(
-    marks: tuple[Expression, ...], parent: Node, rows: Rows, coding: Coding, conditions: Conditions
-) -> Column:
+def _fragments(marks: tuple[Expression, ...], parent: Parent, coding: Coding, conditions: Conditions) -> Column:
     """The fragment by these marks that each of a parent's rows is in."""
-    if set(marks) <= set(parent.marks):
-        count, places = len(parent.marks), [parent.marks.index(mark) for mark in marks]
-
-        def fewer(own: pa.Array) -> Words:
-            return coding.encode(marks, sign(read_signatures(own, count)[:, places])).plain()
-
-        codes = rows.mapped(parent.fragment_place, fewer)
+    if set(marks) <= set(parent.node.marks):
+        truths, own = parent.fragments
+        places = [parent.node.marks.index(mark) for mark in marks]
+        codes = coding.encode(marks, sign(truths[:, places])).plain()[own]
     else:
-        truths = columns_of([_truth(mark, parent, rows, conditions) for mark in marks])
-        codes = coding.encode(marks, sign(truths)).plain()
+        codes = coding.encode(marks, sign(columns_of([parent.truth(mark, conditions) for mark in marks]))).plain()
     return Column(coding.coder(marks), codes)

@@ -48,6 +48,7 @@ def load_kernels() -> bool:
         _load_windows(reducer)
     for held in (np.int32, np.int64, np.float64):
         cells.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
+    cells.number_anew(np.arange(2), 2)
     dependent.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))

@@ -48,4 +48,4 @@ def read_signatures(signatures: pa.Array, count: int) -> Truths:
 
 def columns_of(truths: Sequence[Valid]) -> Truths:
     """Conditions side by side."""
-    return np.stack(truths, axis=1)
+    return np.array(truths, dtype=np.bool_).T

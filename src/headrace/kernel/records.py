@@ -61,6 +61,7 @@ class Records:
         self._slots: dict[State, list[Words]] = {}
         self._chosen: dict[Hashable, Words | None] = {}
         self._truths: dict[Expression, Valid] = {}
+        self._cell_truths: dict[Expression, Valid] = {}
         self._times: dict[Expression, tuple[Words, Valid | None]] = {}
 
     def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
@@ -126,13 +127,19 @@ class Records:
             self._truths[condition] = truth(self._columns[condition])
         return self._truths[condition]
 
+    def _cell_truth(self, condition: Expression) -> Valid:
+        """In which cells a condition is true."""
+        if condition not in self._cell_truths:
+            self._cell_truths[condition] = truth(self._columns[condition].dictionary)
+        return self._cell_truths[condition]
+
     def _truths_of(self, conditions: tuple[Expression, ...]) -> tuple[Truths, Words | None]:
         """Which conditions are true: of cells, with the cell of each record, or (None) of each record."""
         columns = [self._columns[condition] for condition in conditions]
         if all(pa.types.is_dictionary(column.type) for column in columns):
             cells = columns[0].indices
             if all(column.indices.buffers()[1].address == cells.buffers()[1].address for column in columns):
-                return columns_of([truth(column.dictionary) for column in columns]), np.asarray(cells)
+                return columns_of([*map(self._cell_truth, conditions)]), np.asarray(cells)
         return columns_of([self._truth(condition) for condition in conditions]), None
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:

@@ -100,6 +100,16 @@ class Cells:
         together = _VALUE_NS * len(cuts) + _ATOM_NS * len(others) + _CELL_NS
         return together < _ATOM_NS * len(self._atoms)
 
+    def comparing(self, cuts: Cuts) -> list[Apply]:
+        """The atoms that compare a value, each once."""
+        found: list[Apply] = []
+        for atom in self._atoms:
+            compared = _compared(atom)
+            if compared is not None and compared[0] == cuts.value and atom not in found:
+                assert isinstance(atom, Apply)
+                found.append(atom)
+        return found
+
     @property
     def _atoms(self) -> list[Node]:
         return [atom for condition in self.conditions for atom in _atoms(condition.node)]
@@ -109,23 +119,33 @@ class Sorter:
     """The cells that records of one task have been in so far."""
 
     def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+        self._names = cells.names
         self._cuts, self._others = cells.parts
+        self._compared: list[list[Outcomes]] = [[] for _ in self._cuts]
+        """For each value the atoms that compare it, by class."""
+        atoms: list[Node] = [*self._others]
+        for place, cuts in enumerate(self._cuts):
+            for atom in cells.comparing(cuts):
+                atoms.append(atom)
+                self._compared[place].append(_by_class(atom, cuts))
+        self._conditions = [_placed(condition.node, atoms) for condition in cells.conditions]
         self._tables: list[Table] = []
         self._truths = np.empty((0, len(cells.conditions)), dtype=np.bool_)
 
     def sort(self, columns: Mapping[str, pa.Array], length: int) -> list[pa.DictionaryArray]:
         """For each condition where it is true: the cells of records, the same for all, and what it is in each."""
-        rows = Rows({name: columns[name] for name in self._cells.names}, length)
+        rows = Rows({name: columns[name] for name in self._names}, length)
         values = [spread(cuts.value.compute(rows), length) for cuts in self._cuts]
         others = [_outcomes(spread(atom.compute(rows), length)) for atom in self._others]
         numbers = self._numbers(values, others, length)
-        new = np.flatnonzero(numbers >= len(self._truths))
+        here, first = number_anew(numbers, max(len(self._truths), int(numbers.max(initial=-1)) + 1))
+        found = numbers[first]
+        new = first[found >= len(self._truths)]
         if len(new):
-            _, first = np.unique(numbers[new], return_index=True)
-            self._learn(new[first], values, others)
-        cells = pa.array(numbers, pa.int32())
-        return [pa.DictionaryArray.from_arrays(cells, pa.array(truths)) for truths in self._truths.T]
+            self._learn(new, values, others)
+        cells = pa.array(here)
+        truths = np.ascontiguousarray(self._truths[found].T)
+        return [pa.DictionaryArray.from_arrays(cells, pa.array(own), safe=False) for own in truths]
 
     def _numbers(self, values: Sequence[pa.Array], others: Sequence[Outcomes], length: int) -> Words:
         """The number of each record's cell, in the order in which cells came first."""
@@ -146,39 +166,43 @@ class Sorter:
         return self._tables[table].add(cells.reshape(-1, 1))
 
     def _learn(self, records: Words, values: Sequence[pa.Array], others: Sequence[Outcomes]) -> None:
-        """Compute the conditions of new cells, each of one of its records."""
-        known = list(zip(self._others, (own[records] for own in others), strict=True))
-        for cuts, own in zip(self._cuts, values, strict=True):
+        """Compute the conditions of new cells, each of one of its records; these come in the order of the cells."""
+        outcomes = [own[records] for own in others]
+        for cuts, compared, own in zip(self._cuts, self._compared, values, strict=True):
             classes = np.zeros(len(records), dtype=np.int64)
             cuts.classify(own.take(pa.array(records)), classes)
-            for atom in self._compared_in(cuts):
-                by_class = [part.value if isinstance(part, Constant) else cuts.examples for part in atom.operands]
-                known.append((atom, _outcomes(atom.function(*by_class, *atom.options))[classes]))
-        truths = [_outcome(condition.node, known) == 2 for condition in self._cells.conditions]
+            outcomes += [by_class[classes] for by_class in compared]
+        truths = [_outcome(condition, outcomes) == 2 for condition in self._conditions]
         self._truths = np.concatenate([self._truths, np.stack(truths, axis=1)])
 
-    def _compared_in(self, cuts: Cuts) -> list[Apply]:
-        """The atoms that compare a value, each once."""
-        found: list[Apply] = []
-        for condition in self._cells.conditions:
-            for atom in _atoms(condition.node):
-                compared = _compared(atom)
-                if compared is not None and compared[0] == cuts.value and atom not in found:
-                    assert isinstance(atom, Apply)
-                    found.append(atom)
-        return found
+
+Placed = int | tuple[str, tuple["Placed", ...]]
+"""A condition with atoms by their places: one of them, or AND, OR or NOT of such."""
 
 
-def _outcome(node: Node, known: Sequence[tuple[Node, Outcomes]]) -> Outcomes:
-    """What a condition is, by its atoms."""
+def _placed(node: Node, atoms: Sequence[Node]) -> Placed:
     logic = _logic(node)
     if logic is None:
-        return next(outcomes for atom, outcomes in known if atom == node)
+        return atoms.index(node)
     name, parts = logic
-    found = [_outcome(part, known) for part in parts]
+    return name, tuple(_placed(part, atoms) for part in parts)
+
+
+def _outcome(condition: Placed, outcomes: Sequence[Outcomes]) -> Outcomes:
+    """What a condition is, by its atoms."""
+    if isinstance(condition, int):
+        return outcomes[condition]
+    name, parts = condition
+    found = [_outcome(part, outcomes) for part in parts]
     if name == "invert":
         return (2 - found[0]).astype(np.int8)
     return np.minimum(*found) if name == "and_kleene" else np.maximum(*found)
+
+
+def _by_class(atom: Apply, cuts: Cuts) -> Outcomes:
+    """What an atom is for each class of the value that it compares."""
+    operands = [part.value if isinstance(part, Constant) else cuts.examples for part in atom.operands]
+    return _outcomes(atom.function(*operands, *atom.options))
 
 
 def _logic(node: Node) -> tuple[str, tuple[Node, ...]] | None:
@@ -265,3 +289,19 @@ def classify(values, known, constants, cells):  # type: ignore[no-untyped-def]
         if len(known) and not known[i]:
             own = classes - 1
         cells[i] = cells[i] * classes + own
+
+
+@numba.njit(nogil=True, cache=True)
+def number_anew(numbers, most):  # type: ignore[no-untyped-def]
+    """Numbers below a most by the order in which they come, and where each of them comes first."""
+    anew = np.full(most, -1, dtype=np.int32)
+    own = np.empty(len(numbers), dtype=np.int32)
+    first = np.empty(min(most, len(numbers)), dtype=np.int64)
+    count = 0
+    for i in range(len(numbers)):
+        if anew[numbers[i]] < 0:
+            anew[numbers[i]] = count
+            first[count] = i
+            count += 1
+        own[i] = anew[numbers[i]]
+    return own, first[:count]
