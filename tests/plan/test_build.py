@@ -11,8 +11,9 @@ import pytest
 
 from headrace import Workload
 from headrace.algebra.states import Fact
-from headrace.plan.build import Facts, make_plan
+from headrace.plan.build import make_plan
 from headrace.plan.guard import guarded
+from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Sizes

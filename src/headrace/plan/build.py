@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
-from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
-from headrace.algebra.ranks import has_order
-from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.algebra.states import NoState, State
 from headrace.plan.common import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.dependent import Deciding, gathered
@@ -20,33 +18,16 @@ from headrace.plan.fragments import common_fragments
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.plan import Answer, AnyRecipe, Deal, Estimate, Expected, Node, Plan, has_bag
+from headrace.plan.member import Facts, Member, member_of, slots_of, states_of
+from headrace.plan.plan import Answer, Deal, Estimate, Expected, Node, Plan, has_bag
 from headrace.plan.search import DEFAULT, SEARCHES, none
 from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices, Windows
 from headrace.plan.space import Tree
-from headrace.query import Aggregate, Expression, Query, Window
-
-Facts = Mapping[Expression, Fact]
-"""What is known of every expression over the stream; its type comes from Spark."""
+from headrace.query import Window
 
 DEFAULT_COSTS = Costs()
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A query with its keys as the pass computes them, and the recipes of its aggregates."""
-
-    query: Query
-    keys: tuple[Expression, ...]
-    recipes: tuple[AnyRecipe, ...]
-
-    @property
-    def node_keys(self) -> frozenset[Expression]:
-        """The keys of the node that the query comes from: its own, and what its bags hold."""
-        bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
-        return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
 
 def make_plan(
@@ -60,56 +41,97 @@ def make_plan(
     filters: Filters | None = None,
     paned: bool = False,
 ) -> Plan:
-    """The plan of all queries that have states; the others are beside.
+    """The plan that a planner makes of some queries; `search` is one of `SEARCHES`."""
+    sizes = sizes if sizes is not None else Sizes([], 0, None)
+    return Planner(facts, sizes, cores, costs, memory, filters, paned).plan(queries, search)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """What plans are made with.
 
     `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
-    of `memory` for groups, and `search` is one of `SEARCHES`. `paned` slices are all of equal length, which is
-    never better: the yardstick of seeds 002 and 003.
+    of `memory` for groups. `paned` slices are all of equal length, which is never better: the yardstick of seeds
+    002 and 003.
     """
-    sizes = sizes if sizes is not None else Sizes([], 0, None)
-    members, beside = [], []
-    for guarded in queries:
-        query = guarded.query
-        if not query.shareable:
-            beside.append((query.name, "; ".join(obstacle.reason for obstacle in query.obstacles)))
-            continue
-        try:
-            members.append(_member(guarded, facts))
-        except NoState as reason:
-            beside.append((query.name, str(reason)))
-    times = {member.query.window.time for member in members if member.query.window is not None}
-    shapes = Shapes([time for time in times if facts[time].nullable], filters, paned)
-    deciding = Deciding(sizes)
-    alone = {m.query.name: Slices.of(m.query.window, paned) for m in members if m.query.window is not None}
-    sliced = alone if search == "none" else _sliced(members, alone, sizes, costs, paned)
-    wanted = _wanted(members, sliced, shapes, deciding)
-    unshared = wanted if sliced == alone else _wanted(members, alone, shapes, deciding)
-    shapes.learn(deciding.decides)
-    lattice = _lattice(wanted, shapes, sizes, costs)
-    tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, sizes, costs)
-    expected = _expected(tree, lattice)
-    plan = _plan(tree, expected, wanted, shapes, sizes, cores, tuple(beside), costs)
-    apart = lattice if unshared is wanted else _lattice(unshared, shapes, sizes, costs)
-    seconds = (cost / 1e9 for cost in (tree.cost, none(apart).cost, lattice.least()))
-    plan = dataclasses.replace(plan, answers=_assuming(plan, deciding), estimate=Estimate(*seconds))
-    return plan if sizes.span_us is None else placed(plan, sizes.span_us, cores, memory, costs)
+
+    facts: Facts
+    sizes: Sizes
+    cores: int = 1
+    costs: Costs = DEFAULT_COSTS
+    memory: int = 256 << 20
+    filters: Filters | None = None
+    paned: bool = False
+
+    @cached_property
+    def deciding(self) -> Deciding:
+        """What is known of keys that decide others."""
+        return Deciding(self.sizes)
+
+    def plan(self, queries: Iterable[Guarded], search: str = DEFAULT) -> Plan:
+        """The plan of all queries that have states; the others are beside."""
+        members, beside = [], []
+        for guarded in queries:
+            try:
+                members.append(self.member(guarded))
+            except NoState as reason:
+                beside.append((guarded.query.name, str(reason)))
+        shapes = self.shapes()
+        alone = {m.query.name: self.slices(m.query.window) for m in members if m.query.window is not None}
+        sliced = alone if search == "none" else _sliced(members, alone, self)
+        wanted = _wanted(members, sliced, shapes, self.deciding)
+        unshared = wanted if sliced == alone else _wanted(members, alone, shapes, self.deciding)
+        shapes.learn(self.deciding.decides)
+        lattice = self.lattice(wanted, shapes)
+        tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, self)
+        apart = lattice if unshared is wanted else self.lattice(unshared, shapes)
+        return self.planted(Grown(shapes, wanted, tree.parents), beside, none(apart).cost)
+
+    def member(self, guarded: Guarded) -> Member:
+        """What a query needs; raises `NoState` with the reason why it cannot be shared."""
+        if not guarded.query.shareable:
+            raise NoState("; ".join(obstacle.reason for obstacle in guarded.query.obstacles))
+        return member_of(guarded, self.facts)
+
+    def shapes(self) -> Shapes:
+        """Shapes of nothing yet."""
+        untimed = [e for e, fact in self.facts.items() if pa.types.is_timestamp(fact.type) and fact.nullable]
+        return Shapes(untimed, self.filters, self.paned)
+
+    def slices(self, window: Window) -> Slices:
+        """The slices that a window has of its own."""
+        return Slices.of(window, self.paned)
+
+    def lattice(self, wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes) -> Lattice:
+        """The space of all nodes that queries could share."""
+        states = {shape: states_of(sharing) for shape, sharing in wanted.items()}
+        return Lattice(states, shapes, self.sizes, self.costs)
+
+    def planted(self, grown: Grown, beside: Iterable[tuple[str, str]], unshared: float) -> Plan:
+        """A tree as a plan; `unshared` is what its queries would cost without it."""
+        lattice = self.lattice(grown.wanted, grown.shapes)
+        tree = lattice.priced(grown.parents)
+        plan = _plan(tree, _expected(tree, lattice), grown, self, tuple(beside))
+        seconds = (cost / 1e9 for cost in (tree.cost, unshared, lattice.least()))
+        plan = replace(plan, answers=_assuming(plan, self.deciding), estimate=Estimate(*seconds))
+        span_us = self.sizes.span_us
+        return plan if span_us is None else placed(plan, span_us, self.cores, self.memory, self.costs)
 
 
-def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
-    """Every expression over the stream whose type the plan has to know."""
-    query = guarded.query
-    needed = [*query.keys, *guarded.keys, query.where, query.window.time if query.window else None]
-    for aggregate in guarded.aggregates:
-        needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
-        needed += [*bag_arguments(aggregate), aggregate.filter]
-    return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A tree: shapes, which queries want which of them, and what each is made from."""
+
+    shapes: Shapes
+    wanted: Mapping[Shape, Sequence[Member]]
+    parents: Mapping[Shape, Shape | None]
 
 
 Sliced = Mapping[str, Slices]
 """The slices that queries with a window come from, by their names."""
 
 
-def _sliced(members: Iterable[Member], alone: Sliced, sizes: Sizes, costs: Costs, paned: bool) -> Sliced:
+def _sliced(members: Iterable[Member], alone: Sliced, planner: Planner) -> Sliced:
     """Queries that differ in windows alone have slices in common, where that costs less.
 
     Those of tumbling windows come from any node that has shorter slices, as the tree will have it.
@@ -124,20 +146,16 @@ def _sliced(members: Iterable[Member], alone: Sliced, sizes: Sizes, costs: Costs
     for same in alike.values():
         (first, _), *_ = same.values()
         where = first.query.where
-        slots = _slots(_states(member for member, _ in same.values()))
+        slots = slots_of(states_of(member for member, _ in same.values()))
         about = About(first.node_keys, () if where is None else (where,), slots)
-        common = common_slices({window for _, window in same.values()}, about, sizes, costs, paned)
+        windows = {window for _, window in same.values()}
+        common = common_slices(windows, about, planner.sizes, planner.costs, planner.paned)
         sliced |= {name: common[window] for name, (_, window) in same.items()}
     return sliced
 
 
 def _searched(
-    search: str,
-    lattice: Lattice,
-    wanted: Mapping[Shape, Sequence[Member]],
-    shapes: Shapes,
-    sizes: Sizes,
-    costs: Costs,
+    search: str, lattice: Lattice, wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes, planner: Planner
 ) -> Tree[Shape]:
     """The tree that a search finds, which sees fragments that many queries have in common as one of them."""
     common, apart = common_fragments(lattice)
@@ -148,12 +166,8 @@ def _searched(
     for shape, sharing in wanted.items():
         if shape not in apart:
             seen.setdefault(above.get(shape, shape), []).extend(sharing)
-    tree: Tree[Shape] = SEARCHES[search](_lattice(seen, shapes, sizes, costs))
+    tree: Tree[Shape] = SEARCHES[search](planner.lattice(seen, shapes))
     return lattice.settled([node for node in tree.parents if node not in wanted])
-
-
-def _lattice(wanted: Mapping[Shape, Sequence[Member]], shapes: Shapes, sizes: Sizes, costs: Costs) -> Lattice:
-    return Lattice({shape: _states(sharing) for shape, sharing in wanted.items()}, shapes, sizes, costs)
 
 
 def _shape(member: Member, slices: Slices | None, shapes: Shapes) -> Shape:
@@ -192,7 +206,7 @@ def _assuming(plan: Plan, deciding: Deciding) -> tuple[Answer, ...]:
         assumed.append(steps)
     all_decided = gathered(step for steps in assumed for step in steps)
     return tuple(
-        dataclasses.replace(answer, assumed=tuple({all_decided[step.keys]: None for step in steps}))
+        replace(answer, assumed=tuple({all_decided[step.keys]: None for step in steps}))
         for answer, steps in zip(plan.answers, assumed, strict=True)
     )
 
@@ -216,41 +230,6 @@ def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None,
     return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
 
 
-def _member(guarded: Guarded, facts: Facts) -> Member:
-    """A query's place among those that have states; raises `NoState`."""
-    query = guarded.query
-    for expression in needed_expressions(guarded):
-        if expression not in facts:
-            raise NoState(f"{expression.sql} is of a type that only Spark knows")
-    for key in query.keys:
-        kind = facts[key].type
-        if not has_order(kind):
-            raise NoState(f"the key {key.sql} is {kind}")
-    if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
-        raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
-    return Member(query, guarded.keys, tuple(_recipe(aggregate, facts) for aggregate in guarded.aggregates))
-
-
-def _states(members: Iterable[Member]) -> dict[State, None]:
-    """The states that queries need, each once, in their order."""
-    return dict.fromkeys(state for member in members for recipe in member.recipes for state in recipe.states)
-
-
-def _slots(states: Iterable[State]) -> int:
-    return sum(state.slots for state in states)
-
-
-def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
-    """From states, where there are some of fixed size, else from a bag."""
-    try:
-        return make_recipe(aggregate, [facts[a] for a in aggregate.arguments if a.sql != "*"])
-    except NoState as no_state:
-        try:
-            return make_bag_recipe(aggregate, [facts[argument].type for argument in bag_arguments(aggregate)])
-        except NoState as no_bag:
-            raise NoState(f"{no_state}; {no_bag}") from no_bag
-
-
 def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
     """What each node of a tree has and takes, and what it saves its children."""
     costs = lattice.edges(tree.parents)
@@ -266,18 +245,15 @@ def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
 def _plan(
     tree: Tree[Shape],
     expected: tuple[Expected, ...],
-    wanted: Mapping[Shape, Sequence[Member]],
-    shapes: Shapes,
-    sizes: Sizes,
-    cores: int,
+    grown: Grown,
+    planner: Planner,
     beside: tuple[tuple[str, str], ...],
-    costs: Costs,
 ) -> Plan:
     """The tree as a plan: each node with the states of all that comes from it, and windows below their slices."""
-    order = list(tree.parents)
+    order, wanted, shapes, sizes = list(tree.parents), grown.wanted, grown.shapes, planner.sizes
     states: dict[Shape, dict[State, None]] = {shape: {} for shape in order}
     for shape in reversed(order):
-        states[shape] |= _states(wanted.get(shape, ()))
+        states[shape] |= states_of(wanted.get(shape, ()))
         if (parent := tree.parents[shape]) is not None:
             states[parent] |= states[shape]
     sharing: dict[Shape, list[Member]] = {}
@@ -289,7 +265,7 @@ def _plan(
         slices = shapes.slices(shape)
         about = shapes.any_of(shape), shapes.marks(shape)
         nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
-        deals.append(_deal(sharing[shape], slices, sizes.span_us, cores) if shape in sharing else None)
+        deals.append(_deal(sharing[shape], slices, sizes.span_us, planner.cores) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers, found = [], list(expected)
     for shape in order:
@@ -300,12 +276,10 @@ def _plan(
         for window, own in windows.items():
             place = places[shape]
             if window is not None:
-                node = dataclasses.replace(
-                    nodes[place], states=tuple(_states(own)), slices=Windows(window), marks=()
-                )
+                node = replace(nodes[place], states=tuple(states_of(own)), slices=Windows(window), marks=())
                 place = len(nodes)
                 rows = sizes.groups(node.keys, (), node.any_of, node.slices)
-                found.append(Expected(rows, costs.groups(rows, _slots(node.states)) / 1e9))
+                found.append(Expected(rows, planner.costs.groups(rows, slots_of(node.states)) / 1e9))
                 nodes.append(node)
                 parents.append(places[shape])
                 deals.append(None)

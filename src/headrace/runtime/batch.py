@@ -22,10 +22,11 @@ from headrace.errors import RunError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.kernel.shelf import Kept, Reader
-from headrace.plan.build import Facts, make_plan, needed_expressions
+from headrace.plan.build import make_plan
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
+from headrace.plan.member import Facts, needed_expressions
 from headrace.plan.plan import Answer, Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes

@@ -15,8 +15,8 @@ from headrace.kernel.conditions import Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
-from headrace.plan.build import Facts
 from headrace.plan.costs import Costs
+from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block

@@ -24,10 +24,11 @@ from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
 from headrace.kernel.piece import Partial, Piece, Ready
-from headrace.plan.build import Facts, make_plan, needed_expressions
+from headrace.plan.build import make_plan
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
+from headrace.plan.member import Facts, needed_expressions
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes, hash_column

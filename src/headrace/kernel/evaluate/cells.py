@@ -166,7 +166,7 @@ class Sorter:
         return self._tables[table].add(cells.reshape(-1, 1))
 
     def _learn(self, records: Words, values: Sequence[pa.Array], others: Sequence[Outcomes]) -> None:
-        """Compute the conditions of new cells, each of one of its records; these come in the order of the cells."""
+        """Compute the conditions of new cells, each of one of its records, in the order of cells."""
         outcomes = [own[records] for own in others]
         for cuts, compared, own in zip(self._cuts, self._compared, values, strict=True):
             classes = np.zeros(len(records), dtype=np.int64)

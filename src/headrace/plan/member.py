@@ -1,0 +1,79 @@
+"""What a query needs of a plan: its keys as the pass computes them, and the recipes of its aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
+from headrace.algebra.ranks import has_order
+from headrace.algebra.states import Fact, NoState, State, make_recipe
+from headrace.plan.guard import Guarded
+from headrace.plan.plan import AnyRecipe
+from headrace.query import Aggregate, Expression, Query
+
+Facts = Mapping[Expression, Fact]
+"""What is known of every expression over the stream; its type comes from Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A query with its keys as the pass computes them, and the recipes of its aggregates."""
+
+    query: Query
+    keys: tuple[Expression, ...]
+    recipes: tuple[AnyRecipe, ...]
+
+    @property
+    def node_keys(self) -> frozenset[Expression]:
+        """The keys of the node that the query comes from: its own, and what its bags hold."""
+        bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
+        return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
+
+
+def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
+    """Every expression over the stream whose type the plan has to know."""
+    query = guarded.query
+    needed = [*query.keys, *guarded.keys, query.where, query.window.time if query.window else None]
+    for aggregate in guarded.aggregates:
+        needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
+        needed += [*bag_arguments(aggregate), aggregate.filter]
+    return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
+
+
+def member_of(guarded: Guarded, facts: Facts) -> Member:
+    """A query's place among those that have states; raises `NoState`."""
+    query = guarded.query
+    for expression in needed_expressions(guarded):
+        if expression not in facts:
+            raise NoState(f"{expression.sql} is of a type that only Spark knows")
+    for key in query.keys:
+        kind = facts[key].type
+        if not has_order(kind):
+            raise NoState(f"the key {key.sql} is {kind}")
+    if query.window is not None and not pa.types.is_timestamp(facts[query.window.time].type):
+        raise NoState(f"the time {query.window.time.sql} is {facts[query.window.time].type}")
+    return Member(query, guarded.keys, tuple(_recipe(aggregate, facts) for aggregate in guarded.aggregates))
+
+
+def states_of(members: Iterable[Member]) -> dict[State, None]:
+    """The states that queries need, each once, in their order."""
+    return dict.fromkeys(state for member in members for recipe in member.recipes for state in recipe.states)
+
+
+def slots_of(states: Iterable[State]) -> int:
+    """How many slots some states have."""
+    return sum(state.slots for state in states)
+
+
+def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
+    """From states, where there are some of fixed size, else from a bag."""
+    try:
+        return make_recipe(aggregate, [facts[a] for a in aggregate.arguments if a.sql != "*"])
+    except NoState as no_state:
+        try:
+            return make_bag_recipe(aggregate, [facts[argument].type for argument in bag_arguments(aggregate)])
+        except NoState as no_bag:
+            raise NoState(f"{no_state}; {no_bag}") from no_bag
