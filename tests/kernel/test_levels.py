@@ -21,7 +21,7 @@ from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.piece import Partial, Piece, Ready
-from headrace.plan.build import make_plan
+from headrace.plan.build import Planner, make_plan
 from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
@@ -93,6 +93,12 @@ def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: boo
     settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
     inner = [guarded(query, lambda _: False) for query in workload.values()]
     return make_plan(inner, FACTS, sizes, filters=FILTERS, **settings)
+
+
+def planner_of(records: list[Any], carrying: bool) -> Planner:
+    blocks = [{e: column_of(e, table_of(records)) for e in FACTS}] if records else []
+    settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
+    return Planner(FACTS, Sizes(blocks, 1_000_000, 20 * MINUTE), filters=FILTERS, **settings)
 
 
 def table_of(records: list[Any]) -> dict[str, pa.Array]:
@@ -212,6 +218,44 @@ def test_levels(
         tasks = [[r for r in records if low <= r[0] < high] for low, high in itertools.pairwise(bounds)]
     found = answers_of(plan, list(low_pieces(plan, tasks, edges, budget)))
     assert not plan.beside
+    for answer in plan.answers:
+        expected = plain(answer.query, records)
+        assert Counter(found[answer.query.name]) == Counter(expected), f"{answer.query.sql}\n{plan.explain()}"
+
+
+@given(
+    queries=st.lists(texts(), min_size=1, max_size=8),
+    begin=st.integers(0, 4),
+    going=st.lists(st.integers(0, 7), max_size=6),
+    records=RECORDS,
+    edges=st.none() | st.just([4 * MINUTE]) | st.just([7 * MINUTE // 2, 12 * MINUTE]),
+    carrying=st.booleans(),
+)
+def test_queries_come_and_go(
+    queries: list[str],
+    begin: int,
+    going: list[int],
+    records: list[Any],
+    edges: list[int] | None,
+    carrying: bool,
+) -> None:
+    """Whatever came and went before, answers are the plain ones; what is kept is kept as it was."""
+    named = Workload({f"q{number}": text for number, text in enumerate(queries)})
+    all_of = {name: guarded(query, lambda _: False) for name, query in named.items()}
+    planner = planner_of(records, carrying)
+    there = list(all_of)[:begin]
+    plan = planner.plan([all_of[name] for name in there])
+    steps = [*list(all_of)[begin:], *(f"q{number}" for number in going if number < len(queries))]
+    for name in steps:
+        there = [other for other in there if other != name] if name in there else [*there, name]
+        coming = name in there
+        change = plan.with_query(all_of[name], planner) if coming else plan.without_query(name, planner)
+        assert set(change.kept) == set(plan.nodes) & set(change.plan.nodes)
+        plan = change.plan
+        assert sorted(answer.query.name for answer in plan.answers) == sorted(there)
+    bounds = [-1, *(edges or []), 10**12]
+    tasks = [[r for r in records if low <= r[0] < high] for low, high in itertools.pairwise(bounds)]
+    found = answers_of(plan, list(low_pieces(plan, tasks, edges, 1 << 30)))
     for answer in plan.answers:
         expected = plain(answer.query, records)
         assert Counter(found[answer.query.name]) == Counter(expected), f"{answer.query.sql}\n{plan.explain()}"

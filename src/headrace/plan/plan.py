@@ -6,11 +6,17 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from headrace.algebra.bag import BagRecipe
 from headrace.algebra.states import Recipe, State
 from headrace.plan.slices import Slices, Times
 from headrace.query import Expression, Query
+
+if TYPE_CHECKING:
+    from headrace.plan.build import Planner
+    from headrace.plan.change import Change
+    from headrace.plan.guard import Guarded
 
 AnyRecipe = Recipe | BagRecipe
 
@@ -296,6 +302,18 @@ class Plan:
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
         return tuple(self.answers[number].query.name for number in self.answers_of(node))
+
+    def with_query(self, query: Guarded, planner: Planner) -> Change:
+        """This plan with one query more, and what changes: for queries that come while others run."""
+        from headrace.plan.change import with_query  # it knows plans, so they can know it only when they change
+
+        return with_query(planner, self, query)
+
+    def without_query(self, name: str, planner: Planner) -> Change:
+        """This plan without one of its queries, and what changes."""
+        from headrace.plan.change import without_query  # see `with_query`
+
+        return without_query(planner, self, name)
 
     def explain(self, notes: Mapping[int, str] | None = None) -> str:
         """The tree as text, and what runs beside it; `notes` are put below the nodes of these numbers."""

@@ -8,11 +8,14 @@ the parent's keys decide that (`dstport = 443` where dstport is a key), or its t
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from headrace.plan.plan import Node
 from headrace.plan.slices import Slices
 from headrace.query import Expression
 
@@ -79,6 +82,20 @@ class Shapes:
         bits = sum(1 << self._keys.setdefault(key, len(self._keys)) for key in dict.fromkeys(keys))
         self._decided.clear()
         return Shape(bits, 0, self._condition(where), self._place(slices))
+
+    def of_node(self, node: Node) -> Shape:
+        """The shape of a node of a plan."""
+        slices = node.slices if isinstance(node.slices, Slices) else None
+        bare = self.shape(node.keys, None, slices)
+        marks, any_of = (
+            functools.reduce(operator.or_, map(self._condition, own), 0) for own in (node.marks, node.any_of)
+        )
+        return bare._replace(marks=marks, any_of=any_of)
+
+    def with_slices(self, one: Shape, other: Shape) -> Shape | None:
+        """A shape with slices that another's can be made of too."""
+        shared = self._common_slices(one.slices, other.slices)
+        return one._replace(slices=shared) if shared is not None else None
 
     def _condition(self, where: Expression | None) -> int:
         """The bit of a filter; filters that are true for the same records are one condition."""

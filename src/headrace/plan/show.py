@@ -18,7 +18,7 @@ def as_text(plan: Plan, notes: Notes) -> str:
     """The tree with a line for each node, the notes below them, and what runs beside it."""
     lines = [_headline(plan)]
     for index, depth in _walk(plan):
-        lines.append(f"{'  ' * depth}- {_line(plan, index)}")
+        lines.append(f"{'  ' * depth}- {line(plan, index)}")
         if index in notes:
             lines.append(f"{'  ' * depth}    {notes[index]}")
     if plan.beside:
@@ -112,7 +112,7 @@ def _box(plan: Plan, index: int, depth: int, tops: Mapping[int, int], longest: f
         x, y = left - _INDENT + 10, top + high // 2
         yield f'<path d="M{x} {tops[parent] + high} V{y} H{left}" fill="none" stroke="#999"/>'
     dashes = ' stroke-dasharray="5 3"' if kind != "query" else ""
-    said = html.escape("\n".join([_line(plan, index), _expectation(plan, index)]))
+    said = html.escape("\n".join([line(plan, index), _expectation(plan, index)]))
     shape = f'x="{left}" y="{top}" width="{width}" height="{high}" rx="5"'
     yield f"<g><title>{said}</title>"
     yield f'<rect {shape} fill="white" stroke="{_COLOURS[kind]}"{dashes}/>'
@@ -150,7 +150,8 @@ def _headline(plan: Plan) -> str:
     return f"{len(plan.answers)} queries from {len(plan.roots)} passes over the records"
 
 
-def _line(plan: Plan, index: int) -> str:
+def line(plan: Plan, index: int) -> str:
+    """A node in one line."""
     dealt = f", dealt by {plan.deals[index]}" if plan.deals[index] else ""
     level, states = _level(plan.parents[index]), len(plan.nodes[index].states)
     return f"{_about(plan, index)}: {_answers(plan, index)} [{level} level, {states} states{dealt}]"
