@@ -66,12 +66,14 @@ class Parent:
 
     node: Node
     rows: Rows
+    windows: tuple[Windows, ...] = ()
+    """Those that will be made of the rows."""
 
     @cached_property
     def lanes(self) -> Lanes:
         """The rows in order, for windows: once for all of them."""
         assert isinstance(self.node.slices, Slices), "windows are made of slices"
-        return Lanes(self.node.slices, self.rows)
+        return Lanes(self.node.slices, self.rows, self.windows)
 
     @cached_property
     def fragments(self) -> tuple[Truths, Words]:
@@ -120,7 +122,9 @@ class Cascade:
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
-        sure, parent = Sure(node, rows, above), Parent(node, rows)
+        below = [self.plan.nodes[child].slices for child in self.plan.children(index)]
+        windows = tuple(slices for slices in below if isinstance(slices, Windows))
+        sure, parent = Sure(node, rows, above), Parent(node, rows, windows)
         for number in self.plan.answers_of(index):
             measure, answer = self.measures.answer(number), self.plan.answers[number]
             measure.rows_in += len(rows)
@@ -139,9 +143,9 @@ class Cascade:
                 self.gatherings[child].pour(parent)
                 measure.add(len(rows), 0, 0, time.perf_counter() - begin)
             else:
-                below = reduce_to(parent, self.plan.nodes[child], self.conditions)
-                measure.add(len(rows), len(below), below.matrix.nbytes, time.perf_counter() - begin)
-                yield from self.run(child, below, sure)
+                made = reduce_to(parent, self.plan.nodes[child], self.conditions)
+                measure.add(len(rows), len(made), made.matrix.nbytes, time.perf_counter() - begin)
+                yield from self.run(child, made, sure)
 
     def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
         """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""

@@ -75,6 +75,8 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+_FEW_FILTERS = 4
+"""More are counted, not listed."""
 _LINE, _STEP, _INDENT, _WIDTH, _BAR = 46, 12, 26, 1180, 180
 _COLOURS = {"query": "#1f6f8b", "phantom": "#c8553d", "carried": "#8a6d3b", "slices": "#5b7f3a"}
 
@@ -162,9 +164,11 @@ def _about(plan: Plan, index: int) -> str:
     node, parent = plan.nodes[index], plan.parents[index]
     given = plan.nodes[parent].any_of if parent is not None else ()
     marks = [f"whether {mark.sql}" for mark in node.marks]
+    marks = marks if len(marks) <= _FEW_FILTERS else [f"fragments of {len(marks)} filters"]
     keys = ", ".join([*(key.sql for key in node.keys), *marks]) or "no keys"
     slices = f" per {_length(node.slices)}" if node.slices else ""
     where = ", or ".join(condition.sql for condition in node.any_of if node.any_of != given)
+    where = f"any of {len(node.any_of)} filters" if where and len(node.any_of) > _FEW_FILTERS else where
     return f"({keys}){slices}" + (f" where {where}" if where else "")
 
 

@@ -179,7 +179,8 @@ class Slices:
 
     def number_of(self, times: Words) -> Words:
         """The numbers of the slices that times are in."""
-        return (self.start_at(times) - self.offset_us) // self.unit_us
+        starts = times if self.equal else self.start_at(times)
+        return (starts - self.offset_us) // self.unit_us
 
     def start_of(self, numbers: Words) -> Words:
         """When slices begin."""

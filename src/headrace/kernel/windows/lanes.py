@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
@@ -23,6 +23,8 @@ from headrace.plan.slices import Slices, Windows
 
 _FEW = 4
 """Windows of so many slices are combined directly."""
+_KINDS_AT_A_TIME = 16
+"""Kinds of windows that are looked for together: all of their windows are in memory then."""
 
 
 class Spans(NamedTuple):
@@ -40,8 +42,11 @@ class Lanes:
     What it takes to combine states is made once for all windows that are asked for.
     """
 
-    def __init__(self, slices: Slices, rows: Rows) -> None:
+    def __init__(self, slices: Slices, rows: Rows, kinds: Iterable[Windows] = ()) -> None:
+        """`kinds` are the windows that will be asked for, in this order."""
         self._slices, self._rows = slices, rows
+        self._kinds = list(kinds)
+        self._spans: dict[Windows, Spans] = {}
         self._prepared: dict[tuple[int, ModuleType], Words] = {}
 
     @cached_property
@@ -59,12 +64,18 @@ class Lanes:
         return self._ordered[0]
 
     def spans(self, windows: Windows) -> Spans:
-        """All windows that have slices in a lane."""
-        _, _, ends, starts = self._ordered
-        window = windows.window
-        shape = window.range_us, window.slide_us, windows.offset_us
-        found = np.empty((4, _most_windows(starts, ends, *shape)), dtype=np.int64)
-        return Spans(*found[:, : _find_windows(starts, ends, *shape, found)])
+        """All windows that have slices in a lane; those of kinds to come are found while a lane is in the cache."""
+        if windows not in self._spans:
+            place = self._kinds.index(windows) if windows in self._kinds else len(self._kinds)
+            kinds = self._kinds[place : place + _KINDS_AT_A_TIME] or [windows]
+            _, _, ends, starts = self._ordered
+            shapes = np.array([[k.window.range_us, k.window.slide_us, k.offset_us] for k in kinds], dtype=np.int64)
+            bounds = _most_windows(starts, ends, shapes)
+            found = np.empty((4, bounds[-1]), dtype=np.int64)
+            counts = _find_windows(starts, ends, shapes, bounds, found)
+            for kind, begin, count in zip(kinds, bounds, counts, strict=False):
+                self._spans[kind] = Spans(*found[:, begin : begin + count])
+        return self._spans.pop(windows)
 
     def fold(self, state: int, spans: Spans) -> Words:
         """One state of each window."""
@@ -135,54 +146,77 @@ def _in_order(lane_of, starts, lanes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _most_windows(starts, lane_ends, range_us, slide_us, offset_us):  # type: ignore[no-untyped-def]
-    """No fewer windows than there are."""
-    most = begin = 0
+def _most_windows(starts, lane_ends, shapes):  # type: ignore[no-untyped-def]
+    """For each kind where its windows begin in a list of all, and where they end at most."""
+    bounds = np.zeros(len(shapes) + 1, dtype=np.int64)
+    begin = 0
     for end in lane_ends:
-        first = (starts[begin] - range_us - offset_us) // slide_us + 1
-        last = (starts[end - 1] - offset_us) // slide_us
-        most += min(last - first + 1, (end - begin) * (-(-range_us // slide_us)))
+        for kind in range(len(shapes)):
+            range_us, slide_us, offset_us = shapes[kind]
+            first = (starts[begin] - range_us - offset_us) // slide_us + 1
+            last = (starts[end - 1] - offset_us) // slide_us
+            bounds[kind + 1] += min(last - first + 1, (end - begin) * (-(-range_us // slide_us)))
         begin = end
-    return most
+    return np.cumsum(bounds)
 
 
 @numba.njit(nogil=True, cache=True)
-def _find_windows(starts, lane_ends, range_us, slide_us, offset_us, found):  # type: ignore[no-untyped-def]
-    """Write lane, number, first row and end of each window that has rows; gives how many there are."""
-    count = begin = 0
+def _find_windows(starts, lane_ends, shapes, bounds, found):  # type: ignore[no-untyped-def]
+    """Write lane, number, first row and end of each window that has rows; gives how many each kind has."""
+    counts = np.zeros(len(shapes), dtype=np.int64)
+    begin = 0
     for lane in range(len(lane_ends)):
-        lane_end = lane_ends[lane]
-        first = end = begin
-        number = (starts[first] - range_us - offset_us) // slide_us + 1
-        while True:
-            opens = number * slide_us + offset_us
-            first = _not_before(starts, first, lane_end, opens)
-            if first == lane_end:
-                break
-            if starts[first] >= opens + range_us:
-                number = (starts[first] - range_us - offset_us) // slide_us + 1
-                continue
-            end = _not_before(starts, max(first, end), lane_end, opens + range_us)
-            found[0, count] = lane
-            found[1, count] = number
-            found[2, count] = first
-            found[3, count] = end
-            count += 1
-            number += 1
-        begin = lane_end
-    return count
+        end = lane_ends[lane]
+        for kind in range(len(shapes)):
+            place = bounds[kind] + counts[kind]
+            counts[kind] += _find_in_lane(starts, lane, begin, end, shapes[kind], place, found)
+        begin = end
+    return counts
 
 
 @numba.njit(nogil=True, cache=True)
-def _not_before(starts, low, high, time_us):  # type: ignore[no-untyped-def]
-    """The first row from one number to before another whose slice does not begin before a time."""
-    step = 1
-    while low < high and starts[low] < time_us:
-        if low + step < high and starts[low + step] < time_us:
-            low += step
-            step *= 2
-        elif step > 1:
-            step = 1
+def _find_in_lane(starts, lane, begin, lane_end, shape, place, found):  # type: ignore[no-untyped-def]
+    range_us, slide_us, offset_us = shape
+    # About as many rows as a slide has.
+    span_us = starts[lane_end - 1] - starts[begin] + 1
+    step = max(1, min(lane_end - begin, int((lane_end - begin) * slide_us / span_us)))
+    first = end = begin
+    number = (starts[first] - range_us - offset_us) // slide_us + 1
+    count = 0
+    while True:
+        opens = number * slide_us + offset_us
+        first = _not_before(starts, first, lane_end, opens, step)
+        if first == lane_end:
+            return count
+        if starts[first] >= opens + range_us:
+            number = (starts[first] - range_us - offset_us) // slide_us + 1
+            continue
+        end = _not_before(starts, max(first, end), lane_end, opens + range_us, step)
+        found[0, place + count] = lane
+        found[1, place + count] = number
+        found[2, place + count] = first
+        found[3, place + count] = end
+        count += 1
+        number += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _not_before(starts, low, high, time_us, step):  # type: ignore[no-untyped-def]
+    """The first row from one number to before another whose slice does not begin before a time.
+
+    It is looked for a step further first, since windows go on by about as many rows.
+    """
+    if low >= high or starts[low] >= time_us:
+        return low
+    near = low + step
+    while near < high and starts[near] < time_us:
+        low = near
+        near += step
+    high = min(near, high)
+    while low + 1 < high:
+        middle = (low + high) >> 1
+        if starts[middle] < time_us:
+            low = middle
         else:
-            low += 1
-    return low
+            high = middle
+    return high
