@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.bench.sharing import timing
 from headrace.bench.sharing.on_spark import measure_spark
-from headrace.bench.sharing.study import SHARED, SHARED_PANED, UNSHARED, Field
+from headrace.bench.sharing.study import SHARED, UNSHARED, Field
 from headrace.bench.sharing.subject import prepare_trades, subject_of
 from headrace.bench.sharing.timing import Check, compare, prepare
 from headrace.bench.sharing.workloads import SETS, Window
 from headrace.cli.app import main
 from headrace.errors import BenchError, StreamError
 from headrace.kernel.evaluate import compile_expression
-from headrace.plan.build import make_plan
 from headrace.query import Expression
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +45,6 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Field:
     }
     pq.write_table(pa.table(columns), file)
     return Field.of(file)
-
-
-@pytest.fixture
-def no_panes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Panes as pairs, whether or not the planner knows panes."""
-    monkeypatch.setattr(timing, "_paned", lambda paned: make_plan)
 
 
 def test_prepared_trades_are_an_hour_with_static_columns(field: Field) -> None:
@@ -138,14 +128,6 @@ def test_answers_that_differ_are_told() -> None:
             compare("one", {"q": Check(2, 1.0, 1.0)}, "other", {"q": other})
 
 
-def test_without_panes_there_is_a_clear_error(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan: Callable[[int], Any] = lambda queries: None  # noqa: E731
-    monkeypatch.setattr(timing, "make_plan", plan)
-    with pytest.raises(BenchError, match="no argument 'paned'"):
-        prepare(field.draw("a", 16, 0), False, field.path, SHARED_PANED)
-
-
-@pytest.mark.usefixtures("no_panes")
 def test_the_command_and_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "sharing.json"
     words = "bench sharing --rows 2000 --queries 16 --rounds 1 --engines headrace".split()

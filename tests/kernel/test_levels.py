@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace import Workload
 from headrace.algebra.states import Fact
 from headrace.kernel import high
 from headrace.kernel.answer import window_edges
@@ -26,7 +25,7 @@ from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
 from headrace.plan.sizes import Sizes
-from headrace.query import Expression, Query
+from headrace.query import Expression, Query, parse_query
 from headrace.runtime.source import Session, learn_filters
 
 MINUTE = 60_000_000
@@ -58,6 +57,7 @@ OVERLAPPING = (
     "window(ts, '210 seconds', '2 minutes', '-30 seconds')",
     "window(ts, '15 minutes', '30 seconds')",
 )
+HOPPING = ("[RANGE '1 min' SLIDE '3 min']", "[RANGE '90 sec' SLIDE '2 min' OFFSET '30 sec']")
 RECORDS = st.lists(
     st.tuples(
         st.integers(0, 20 * MINUTE),
@@ -73,11 +73,12 @@ RECORDS = st.lists(
 @st.composite
 def texts(draw: st.DrawFn) -> str:
     keys = draw(st.sets(st.sampled_from("ab")))
-    window = draw(st.sampled_from(WINDOWS + OVERLAPPING))
+    window = draw(st.sampled_from(WINDOWS + OVERLAPPING + HOPPING))
     measure = draw(st.sampled_from(["count(*)", "sum(x)", "max(x)", "count(DISTINCT b)"]))
-    group = ", ".join([*([window] if window else []), *sorted(keys)])
+    gaps = window if window.startswith("[") else ""
+    group = ", ".join([*([window] if window and not gaps else []), *sorted(keys)])
     where = draw(st.sampled_from(["", "", *(f" WHERE {where}" for where in WHERE)]))
-    return f"SELECT {measure} FROM t{where}" + (f" GROUP BY {group}" if group else "")
+    return f"SELECT {measure} FROM t {gaps}{where}" + (f" GROUP BY {group}" if group else "")
 
 
 CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
@@ -86,13 +87,16 @@ CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
 
 def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: bool = False) -> Plan:
     """A plan for what is known of the records, or for nothing: then nothing but the queries' own nodes is kept."""
-    workload = Workload({f"q{number}": text for number, text in enumerate(queries)})
     columns = table_of(records)
     blocks = [{e: column_of(e, columns) for e in FACTS}] if sampled and records else []
     sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
     settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
-    inner = [guarded(query, lambda _: False) for query in workload.values()]
+    inner = [guarded(query, lambda _: False) for query in parsed(queries).values()]
     return make_plan(inner, FACTS, sizes, filters=FILTERS, **settings)
+
+
+def parsed(texts: list[str]) -> dict[str, Query]:
+    return {f"q{n}": parse_query(f"q{n}", text, columns=list(TYPES), time="ts") for n, text in enumerate(texts)}
 
 
 def planner_of(records: list[Any], carrying: bool) -> Planner:
@@ -240,8 +244,7 @@ def test_queries_come_and_go(
     carrying: bool,
 ) -> None:
     """Whatever came and went before, answers are the plain ones; what is kept is kept as it was."""
-    named = Workload({f"q{number}": text for number, text in enumerate(queries)})
-    all_of = {name: guarded(query, lambda _: False) for name, query in named.items()}
+    all_of = {name: guarded(query, lambda _: False) for name, query in parsed(queries).items()}
     planner = planner_of(records, carrying)
     there = list(all_of)[:begin]
     plan = planner.plan([all_of[name] for name in there])

@@ -8,6 +8,7 @@ and those of their slices need not be made again; a change holds from the next e
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -161,7 +162,7 @@ def _options(lattice: Lattice, grown: Grown, shape: Shape, member: Member) -> It
         if union is not None and union not in (root, shape, *grown.parents):
             least = lattice.floor(None, union) + lattice.floor(union, shape) - lattice.floor(None, root)
             promising.append((least, root, union))
-    for least, root, union in sorted(promising)[:_MOST_UNIONS]:
+    for least, root, union in sorted(promising, key=operator.itemgetter(0))[:_MOST_UNIONS]:
         if least < own:
             parents = {**_in_place(grown, root, union), shape: union}
             yield _Option(_more(lattice, grown.parents, parents), _asked(grown, shape, member, parents))

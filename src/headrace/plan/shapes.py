@@ -237,7 +237,7 @@ class Shapes:
             return longer is None
         listed = self._listed
         if longer is None:
-            return listed[shorter].time not in self._untimed
+            return listed[shorter].time not in self._untimed and not listed[shorter].gaps
         return listed[shorter].makes(listed[longer])
 
     def _common_slices(self, one: int | None, other: int | None) -> int | None:

@@ -64,7 +64,7 @@ class Lanes:
         return self._ordered[0]
 
     def spans(self, windows: Windows) -> Spans:
-        """All windows that have slices in a lane; those of kinds to come are found while a lane is in the cache."""
+        """All windows that have slices in a lane; kinds to come are found while a lane is in the cache."""
         if windows not in self._spans:
             place = self._kinds.index(windows) if windows in self._kinds else len(self._kinds)
             kinds = self._kinds[place : place + _KINDS_AT_A_TIME] or [windows]
