@@ -17,7 +17,7 @@ from headrace.bench.report import Growth, Report, write_json
 from headrace.bench.sharing.papers import QUERIES
 from headrace.bench.workloads import TOPICS, Topic
 from headrace.cli.console import Debug, out, telling, waiting
-from headrace.cli.sharing import ROWS, Wanted, bench_sharing
+from headrace.cli.sharing import ROWS, TIMED_ROWS, Wanted, bench_sharing
 from headrace.errors import StreamError, did_you_mean
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.generate.write import core_count
@@ -76,7 +76,7 @@ def bench(
         if data is not None and rows is not None:
             raise typer.BadParameter("--data is taken whole: leave --rows out", param_hint="--data")
         wanted = Wanted(
-            rows or ROWS,
+            rows or (ROWS if count_only or study else TIMED_ROWS),
             queries or QUERIES,
             0 if count_only else rounds,
             _limit_cores(cores),
