@@ -51,8 +51,8 @@ class Change:
 
     def __str__(self) -> str:
         lines = [*self._lines("-", self.before, self.gone), *self._lines("+", self.plan, self.added)]
-        kept = f"{len(self.kept)} {'node stays' if len(self.kept) == 1 else 'nodes stay'} as they are"
-        return "\n".join([*lines, kept])
+        one = len(self.kept) == 1
+        return "\n".join([*lines, "1 node stays as it is" if one else f"{len(self.kept)} nodes stay as they are"])
 
     @staticmethod
     def _lines(sign: str, plan: Plan, nodes: Sequence[Node]) -> Iterator[str]:

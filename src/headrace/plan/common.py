@@ -2,8 +2,8 @@
 
 Windows of queries that are alike but for them can be made of the slices of all. Then a record is taken in once,
 but there are more slices, and more rows that windows are made of. The seeds compare rates of records and of slices
-(inequality 1 of seed 003, 3 of seed 002); here it is what the engine's own steps cost, so that keys count too, and
-a window whose edges are many more than those of all others keeps slices of its own.
+(inequality 1 of seed 003, 3 of seed 002); here it is what the engine's own steps cost, so that keys count too.
+What a window takes of its slices does not grow with their number, so that it is nearly always better to share.
 """
 
 from __future__ import annotations
