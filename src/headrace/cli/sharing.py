@@ -50,9 +50,9 @@ class Wanted:
 
 def bench_sharing(wanted: Wanted, json_file: Path | None) -> None:
     """Count and time the query sets of the papers, one number of queries or all; answers must agree."""
-    with _field(wanted.data, wanted.rows) as field, telling() as tell:
+    with _field(wanted.data, wanted.rows) as field, _few(field, wanted) as few, telling() as tell:
         draw = draw_study if wanted.study else draw_point
-        timed, counted = _all(field, draw, wanted, tell)
+        timed, counted = _all(field, few, draw, wanted, tell)
         if wanted.study:
             more = _figure8(field, wanted, tell)
             timed, counted = timed + more[0], counted + more[1]
@@ -80,16 +80,26 @@ def _field(
         yield field
 
 
+@contextmanager
+def _few(field: Field, wanted: Wanted) -> Iterator[Field]:
+    """The records that operations are counted on: the same, or as many as the paper has, if they are made."""
+    if wanted.data is not None or wanted.rows <= ROWS:
+        yield field
+        return
+    with _field(None, ROWS) as few:
+        yield few
+
+
 Draw = Callable[[Field, int, int], Iterable[QuerySet]]
 """All sets of some field, number of queries and seed."""
 
 
-def _all(field: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
-    """Counts are the mean of some sets, times those of the first."""
+def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
+    """Counts are the mean of some sets, on a few records; times are those of the first set, on all."""
     counted = []
     for seed in range(wanted.seed, wanted.seed + wanted.sets):
         tell(f"counting, set {seed - wanted.seed + 1} of {wanted.sets}")
-        counted.append([one for queries in draw(field, wanted.queries, seed) for one in count(field, queries)])
+        counted.append([one for queries in draw(few, wanted.queries, seed) for one in count(few, queries)])
     timed: list[Timed] = []
     if wanted.rounds:
         from headrace.kernel.compiled import load_kernels
@@ -105,10 +115,10 @@ def _all(field: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Tim
 def _figure8(field: Field, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
     """On given records, or on a day of trades with as many records as the paper's day."""
     if wanted.data is not None:
-        return _all(field, draw_figure8, wanted, tell)
+        return _all(field, field, draw_figure8, wanted, tell)
     tell(f"making {FIGURE8_ROWS:,} records of a day")
     with _field(None, FIGURE8_ROWS, FIGURE8_HOURS, "2024-03-04 09:30:00") as day:
-        return _all(day, draw_figure8, wanted, tell)
+        return _all(day, day, draw_figure8, wanted, tell)
 
 
 def _on_spark(field: Field, wanted: Wanted, tell: Tell) -> SparkTimed:
@@ -122,6 +132,7 @@ def _on_spark(field: Field, wanted: Wanted, tell: Tell) -> SparkTimed:
 
 def _print(report: Report) -> None:
     title = f"sharing: {report.rows:,} {report.data}, {report.queries} queries"
+    title += f"; operations on {ROWS:,}" if report.data == "trades" and report.rows > ROWS else ""
     title += f"; counts are the mean of {report.sets} sets" if report.sets > 1 else ""
     title += f"; seconds the median of {report.rounds}" if report.rounds else ""
     table = Table("workload", "queries", "strategy", title=title, title_justify="left")
