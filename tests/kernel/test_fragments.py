@@ -106,9 +106,10 @@ def test_conditions_together_are_what_they_are_apart(
 ) -> None:
     apart = [compiled(text) for text in texts]
     with pytest.MonkeyPatch.context() as patch:
-        if few:  # so that cells are numbered again and again on the way
+        if few:  # so that cells are numbered again and again on the way, and forgotten between
             patch.setattr(cells, "_MOST", 100)
             patch.setattr(cells, "_MOST_CELLS", 10)
+            patch.setattr(cells, "_MOST_TRUTHS", 5)
         sorter = Sorter(Cells(tuple(apart)))
         for batch in batches:
             columns = {name: pa.array([row[name] for row in batch], kind) for name, kind in TYPES.items()}

@@ -28,6 +28,8 @@ _ATOM_NS, _VALUE_NS, _CELL_NS = 3, 15, 25
 """What it takes for a record to compute an atom, to find a value among cuts, and to find its cell; about."""
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _MOST, _MOST_CELLS = 1 << 62, 1 << 31
+_MOST_TRUTHS = 1 << 26
+"""Conditions of all cells that are remembered; beyond, they are looked at anew."""
 
 Outcomes = npt.NDArray[np.int8]
 """0 false, 1 null, 2 true: AND is the least of its parts, OR the greatest."""
@@ -137,6 +139,8 @@ class Sorter:
         rows = Rows({name: columns[name] for name in self._names}, length)
         values = [spread(cuts.value.compute(rows), length) for cuts in self._cuts]
         others = [_outcomes(spread(atom.compute(rows), length)) for atom in self._others]
+        if self._truths.size > _MOST_TRUTHS:
+            self._tables, self._truths = [], self._truths[:0]
         numbers = self._numbers(values, others, length)
         here, first = number_anew(numbers, max(len(self._truths), int(numbers.max(initial=-1)) + 1))
         found = numbers[first]
