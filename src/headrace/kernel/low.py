@@ -7,7 +7,7 @@ such rows need not travel.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,19 +62,22 @@ class LowLevel:
         self._conditions = conditions or {}
         self._budget = table_bytes(budget)
         below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
-        patient = {plan.parents[index] for index in below if isinstance(plan.nodes[index].slices, Windows)}
-        enough = self._budget // (_ROUND_SHARE * max(1, len(patient)))
+        windows: dict[int | None, float] = {}
+        for index in below:
+            if isinstance(plan.nodes[index].slices, Windows):
+                above = plan.parents[index]
+                windows[above] = windows.get(above, 0.0) + plan.rows[index]
         self._stages: dict[int, _Stage] = {}
         for index in below:
-            above = next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
+            source = next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
             self._stages[index] = _Stage(
                 index,
                 plan.nodes[index],
                 self._coding,
                 _whole_slices(plan.nodes[index].slices, own),
                 self._conditions,
-                above,
-                enough if index in patient else 0,
+                source,
+                self._enough(index, windows) if index in windows else 0,
             )
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
@@ -90,6 +93,11 @@ class LowLevel:
             self._conditions,
             at_source=True,
         )
+
+    def _enough(self, index: int, windows: Mapping[int | None, float]) -> int:
+        """The memory of rows that become windows together: their share, with room for these windows."""
+        more = windows[index] / max(1.0, self._plan.rows[index])
+        return int(self._budget / (_ROUND_SHARE * len(windows) * (1.0 + more)))
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
