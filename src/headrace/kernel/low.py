@@ -62,21 +62,20 @@ class LowLevel:
         self._conditions = conditions or {}
         self._budget = table_bytes(budget)
         below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
+        sources = {index: next((way for way in plan.above(index) if way in below), None) for index in below}
         windows: dict[int | None, float] = {}
-        for index in below:
+        for index, source in sources.items():
             if isinstance(plan.nodes[index].slices, Windows):
-                above = plan.parents[index]
-                windows[above] = windows.get(above, 0.0) + plan.rows[index]
+                windows[source] = windows.get(source, 0.0) + plan.rows[index]
         self._stages: dict[int, _Stage] = {}
-        for index in below:
-            source = next((self._stages[way] for way in plan.above(index) if way in self._stages), None)
+        for index, source in sources.items():
             self._stages[index] = _Stage(
                 index,
                 plan.nodes[index],
                 self._coding,
                 _whole_slices(plan.nodes[index].slices, own),
                 self._conditions,
-                source,
+                self._stages[source] if source is not None else None,
                 self._enough(index, windows) if index in windows else 0,
             )
         self._following = {
