@@ -82,7 +82,7 @@ def _field(
 
 @contextmanager
 def _few(field: Field, wanted: Wanted) -> Iterator[Field]:
-    """The records that operations are counted on: the same, or as many as the paper has, if they are made."""
+    """Records for what the papers have done: the same, or as many as they had, if they are made."""
     if wanted.data is not None or wanted.rows <= ROWS:
         yield field
         return
@@ -95,7 +95,7 @@ Draw = Callable[[Field, int, int], Iterable[QuerySet]]
 
 
 def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
-    """Counts are the mean of some sets, on a few records; times are those of the first set, on all."""
+    """Counts are the mean of some sets, times those of the first; all but times by key on as many records as papers."""
     counted = []
     for seed in range(wanted.seed, wanted.seed + wanted.sets):
         tell(f"counting, set {seed - wanted.seed + 1} of {wanted.sets}")
@@ -106,9 +106,9 @@ def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tu
 
         tell("loading compiled functions")
         load_kernels()
-        for queries in draw(field, wanted.queries, wanted.seed):
-            for grouped in (False, True):
-                timed += measure(field, queries, grouped, wanted.rounds, tell)
+        for records, grouped in ((few, False), (field, True)):
+            for queries in draw(records, wanted.queries, wanted.seed):
+                timed += measure(records, queries, grouped, wanted.rounds, tell)
     return timed, [mean(same) for same in zip(*counted, strict=True)]
 
 
@@ -132,7 +132,11 @@ def _on_spark(field: Field, wanted: Wanted, tell: Tell) -> SparkTimed:
 
 def _print(report: Report) -> None:
     title = f"sharing: {report.rows:,} {report.data}, {report.queries} queries"
-    title += f"; operations on {ROWS:,}" if report.data == "trades" and report.rows > ROWS else ""
+    title += (
+        f"; operations, and seconds ungrouped, of {ROWS:,}"
+        if report.data == "trades" and report.rows > ROWS
+        else ""
+    )
     title += f"; counts are the mean of {report.sets} sets" if report.sets > 1 else ""
     title += f"; seconds the median of {report.rounds}" if report.rounds else ""
     table = Table("workload", "queries", "strategy", title=title, title_justify="left")
