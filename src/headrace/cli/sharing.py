@@ -95,7 +95,7 @@ Draw = Callable[[Field, int, int], Iterable[QuerySet]]
 
 
 def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tuple[list[Timed], list[Counted]]:
-    """Counts are the mean of some sets, times those of the first; all but times by key on as many records as papers."""
+    """Counts are the mean of some sets, times those of the first; on a few records but for times by key."""
     counted = []
     for seed in range(wanted.seed, wanted.seed + wanted.sets):
         tell(f"counting, set {seed - wanted.seed + 1} of {wanted.sets}")
