@@ -294,6 +294,20 @@ def test_one_answer_without_keys_beside_groups_that_meet_twice(records: list[Any
     assert found["q2"] == [(1 if records else None,)]
 
 
+def test_windows_of_records_that_no_filter_chooses() -> None:
+    """The node that has their slices is made of another, and has no rows."""
+    queries = [
+        "SELECT count(*) FROM t WHERE a <= 1 GROUP BY window(ts, '210 seconds', '2 minutes', '-30 seconds'), a",
+        "SELECT sum(x) FROM t WHERE a = 1 GROUP BY window(ts, '15 minutes', '30 seconds'), a, b",
+        "SELECT sum(x) FROM t WHERE a = 1 GROUP BY window(ts, '15 minutes', '30 seconds'), a",
+    ]
+    records = [(117, 0, "q", 0, None), (28, None, "p", 6, False)]
+    plan = plan_of(queries, records, sampled=False)
+    found = answers_of(plan, list(low_pieces(plan, [records], [], 1 << 30)))
+    for answer in plan.answers:
+        assert Counter(found[answer.query.name]) == Counter(plain(answer.query, records))
+
+
 @pytest.mark.parametrize("most_apart", [1, 50, 1 << 19])
 def test_carried_rows_stay_apart_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch, most_apart: int) -> None:
     monkeypatch.setattr(high, "_TOGETHER", 5)

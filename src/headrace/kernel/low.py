@@ -213,6 +213,8 @@ class _Stage:
 
     def pour(self, parent: Parent) -> None:
         """See `Gathering`."""
+        if len(parent.rows) == 0:
+            return
         if not isinstance(self.node.slices, Windows) or self._above is None:
             pour(parent, self.node, self._reducer, self._coding, self._conditions)
             return
