@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ class Shapes:
         self._conditions: dict[Expression, int] = {}
         self._wider: list[int] = []
         """For each condition those that are true wherever it is, itself among them."""
-        self._slices: dict[Slices, int] = {}
+        self._slices: dict[Hashable, int] = {}
         self._listed: list[Slices] = []
         """By their places."""
         self._common: dict[tuple[int, int], int | None] = {}
@@ -222,10 +222,12 @@ class Shapes:
     def _place(self, slices: Slices | None) -> int | None:
         if slices is None:
             return None
-        if slices not in self._slices:
-            self._slices[slices] = len(self._listed)
+        # Slices of other windows may have the same edges: as two places they would make each other.
+        same = slices.time, slices.recurring, slices.pairs if slices.gaps else ()
+        if same not in self._slices:
+            self._slices[same] = len(self._listed)
             self._listed.append(slices)
-        return self._slices[slices]
+        return self._slices[same]
 
     def _makes_slices(self, shorter: int | None, longer: int | None) -> bool:
         if (shorter, longer) not in self._shorter:
