@@ -23,8 +23,8 @@ from headrace.kernel.reduce import Reducer
 from headrace.kernel.windows import Lanes, merge
 from headrace.plan.build import Planner
 from headrace.plan.guard import guarded
-from headrace.plan.manager import SliceManager
 from headrace.plan.sizes import Sizes
+from headrace.plan.slice_manager import SliceManager
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression, Window
 

@@ -53,7 +53,7 @@ def test_the_seeds_windows_together() -> None:
     both = u.together(v)
     assert both is not None
     assert lengths(both, 0, 45) == [6, 3, 3, 3, 3, 6, 3, 3, 3, 3, 6, 3]
-    assert both.mean_us == 45 / 12
+    assert both.length_us == 45 / 12
 
 
 WINDOWS = st.builds(

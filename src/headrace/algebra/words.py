@@ -42,7 +42,7 @@ def to_integers(array: pa.Array) -> tuple[npt.NDArray[np.signedinteger[Any]], Va
     held = integers_of(array.type)
     if array.null_count or held is None:
         return to_words(array)
-    return _view(array, held), None
+    return in_memory(array, held), None
 
 
 def integers_of(kind: pa.DataType) -> np.dtype[Any] | None:
@@ -114,10 +114,12 @@ def restore_floats(words: Words) -> npt.NDArray[np.float64]:
 
 def _numpy(array: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
     """The values as NumPy sees them; those of nulls are arbitrary."""
-    return _view(array.cast(kind), np.dtype(np.int64 if pa.types.is_integer(kind) else np.float64))
+    return in_memory(array.cast(kind), np.dtype(np.int64 if pa.types.is_integer(kind) else np.float64))
 
 
-def _view(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def in_memory(array: pa.Array, held: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The numbers that values are in memory; where one is null, anything."""
+    dtype = np.dtype(held)
     if len(array) == 0:
         return np.empty(0, dtype=dtype)
     return np.frombuffer(array.buffers()[1], dtype, count=len(array), offset=array.offset * dtype.itemsize)

@@ -179,7 +179,6 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     parent, rows = above.node, above.rows
     if len(rows) == 0:
         return
-    states = [parent.states.index(state) for state in child.states]
     if isinstance(child.slices, Windows):
         windows = windows_of(above, child, coding)
         into.pour(windows, range(len(windows.coders)), range(len(into.ops)))
@@ -199,6 +198,7 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         wanted.append(np.logical_or.reduce(truths))
     if child.slices is not None and child.slices.gaps and child.slices != parent.slices:
         wanted.append(_in_no_gap(parent, child.slices, rows))
+    states = [parent.states.index(state) for state in child.states]
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
 
 

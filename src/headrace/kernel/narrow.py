@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.words import integers_of
+from headrace.algebra.words import in_memory, integers_of
 
 _LEAST, _KIND, _ZONE = b"least", b"kind", b"zone"
 """What a field says of a column that is kept narrow: the least value, and its type before."""
@@ -25,7 +25,7 @@ def narrowed(name: str, column: pa.Array) -> tuple[pa.Field, pa.Array]:
     kind, held = column.type, integers_of(column.type)
     if held is None or column.null_count == len(column):
         return pa.field(name, kind), column
-    words = _words(column, held)
+    words = in_memory(column, held)
     low, high = _extent(column, words)
     notes = {_LEAST: str(low), **_described(kind)}
     if low == high and column.null_count == 0:
@@ -48,7 +48,7 @@ def widened(field: pa.Field, column: pa.Array) -> pa.Array:
     if pa.types.is_null(field.type):
         words.fill(low)
     else:
-        _lengthen(_words(column, column.type.to_pandas_dtype()), low, words)
+        _lengthen(in_memory(column, column.type.to_pandas_dtype()), low, words)
     return pa.array(words, mask=_nulls(column)).view(kind)
 
 
@@ -61,11 +61,6 @@ def _described(kind: pa.DataType) -> dict[bytes, str]:
 def _kind(notes: Mapping[bytes, bytes]) -> pa.DataType:
     kind = pa.type_for_alias(notes[_KIND].decode())
     return pa.timestamp(kind.unit, notes[_ZONE].decode()) if _ZONE in notes else kind
-
-
-def _words(column: pa.Array, held: npt.DTypeLike) -> npt.NDArray[np.integer]:
-    """The integers that values are in memory; where one is null, anything."""
-    return np.frombuffer(column.buffers()[1], dtype=held)[column.offset : column.offset + len(column)]
 
 
 def _extent(column: pa.Array, words: npt.NDArray[np.integer]) -> tuple[int, int]:

@@ -11,10 +11,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from headrace.algebra.states import NoState, State
-from headrace.plan.common import About, common_slices
+from headrace.plan.common_fragments import common_fragments
+from headrace.plan.common_slices import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.dependent import Deciding, gathered
-from headrace.plan.fragments import common_fragments
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
@@ -85,7 +85,7 @@ class Planner:
         lattice = self.lattice(wanted, shapes)
         tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, self)
         apart = lattice if unshared is wanted else self.lattice(unshared, shapes)
-        return self.planted(Grown(shapes, wanted, tree.parents), beside, none(apart).cost)
+        return self.planted(Grown(shapes, wanted, tree.parents), lattice, beside, none(apart).cost)
 
     def member(self, guarded: Guarded) -> Member:
         """What a query needs; raises `NoState` with the reason why it cannot be shared."""
@@ -107,9 +107,8 @@ class Planner:
         states = {shape: states_of(sharing) for shape, sharing in wanted.items()}
         return Lattice(states, shapes, self.sizes, self.costs)
 
-    def planted(self, grown: Grown, beside: Iterable[tuple[str, str]], unshared: float) -> Plan:
-        """A tree as a plan; `unshared` is what its queries would cost without it."""
-        lattice = self.lattice(grown.wanted, grown.shapes)
+    def planted(self, grown: Grown, lattice: Lattice, beside: Iterable[tuple[str, str]], unshared: float) -> Plan:
+        """A tree of some lattice as a plan; `unshared` is what its queries would cost without it."""
         tree = lattice.priced(grown.parents)
         plan = _plan(tree, _expected(tree, lattice), grown, self, tuple(beside))
         seconds = (cost / 1e9 for cost in (tree.cost, unshared, lattice.least()))
@@ -125,6 +124,12 @@ class Grown:
     shapes: Shapes
     wanted: Mapping[Shape, Sequence[Member]]
     parents: Mapping[Shape, Shape | None]
+
+
+def node_of(member: Member, slices: Slices | None, shapes: Shapes) -> Shape:
+    """The node that has what a query needs, and nothing else."""
+    keys = [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)]
+    return shapes.shape(keys, member.query.where, slices)
 
 
 Sliced = Mapping[str, Slices]
@@ -170,18 +175,13 @@ def _searched(
     return lattice.settled([node for node in tree.parents if node not in wanted])
 
 
-def _shape(member: Member, slices: Slices | None, shapes: Shapes) -> Shape:
-    keys = [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)]
-    return shapes.shape(keys, member.query.where, slices)
-
-
 def _wanted(
     members: Iterable[Member], sliced: Sliced, shapes: Shapes, deciding: Deciding
 ) -> dict[Shape, list[Member]]:
     """The nodes that queries come from. Those of the same groups come from one, which has the keys of all."""
     wanted: dict[Shape, list[Member]] = {}
     for member in members:
-        wanted.setdefault(_shape(member, sliced.get(member.query.name), shapes), []).append(member)
+        wanted.setdefault(node_of(member, sliced.get(member.query.name), shapes), []).append(member)
     alike: dict[Shape, list[Shape]] = {}
     for shape, sharing in wanted.items():
         apart = any(has_bag(member.recipes) for member in sharing)

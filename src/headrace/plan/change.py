@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from headrace.algebra.states import NoState
 from headrace.errors import Problem, WorkloadError
-from headrace.plan.build import Grown, Planner
+from headrace.plan.build import Grown, Planner, node_of
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.member import Member
 from headrace.plan.plan import Node, Plan
-from headrace.plan.shapes import Shape, Shapes
+from headrace.plan.shapes import Shape
 from headrace.plan.slices import Windows
 
 
@@ -73,11 +73,12 @@ def with_query(planner: Planner, plan: Plan, guarded: Guarded) -> Change:
     except NoState as reason:
         return Change(plan, replace(plan, beside=(*plan.beside, (name, str(reason)))))
     grown = _grown(planner, plan)
-    shape = _shape(planner, grown.shapes, member)
+    window = member.query.window
+    shape = node_of(member, planner.slices(window) if window is not None else None, grown.shapes)
     lattice = planner.lattice({shape: [member], **grown.wanted}, grown.shapes)
     best = min(_options(lattice, grown, shape, member), key=lambda option: option.more)
     unshared = _unshared(plan) + lattice.cost(None, shape)
-    return Change(plan, planner.planted(best.grown, plan.beside, unshared))
+    return Change(plan, _planted(planner, best.grown, plan.beside, unshared))
 
 
 def without_query(planner: Planner, plan: Plan, name: str) -> Change:
@@ -97,7 +98,11 @@ def without_query(planner: Planner, plan: Plan, name: str) -> Change:
     (gone,) = ((s, m) for s, own in grown.wanted.items() for m in own if m.query.name == name)
     less = planner.lattice({gone[0]: [gone[1]]}, grown.shapes).cost(None, gone[0])
     left = Grown(grown.shapes, wanted, parents)
-    return Change(plan, planner.planted(left, beside, max(0.0, _unshared(plan) - less)))
+    return Change(plan, _planted(planner, left, beside, max(0.0, _unshared(plan) - less)))
+
+
+def _planted(planner: Planner, grown: Grown, beside: Sequence[tuple[str, str]], unshared: float) -> Plan:
+    return planner.planted(grown, planner.lattice(grown.wanted, grown.shapes), beside, unshared)
 
 
 def _names(plan: Plan) -> set[str]:
@@ -128,12 +133,6 @@ def _grown(planner: Planner, plan: Plan) -> Grown:
         wanted.setdefault(own[place], []).append(Member(answer.query, answer.keys, answer.recipes))
     shapes.learn(planner.deciding.decides)
     return Grown(shapes, wanted, parents)
-
-
-def _shape(planner: Planner, shapes: Shapes, member: Member) -> Shape:
-    window = member.query.window
-    keys = [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)]
-    return shapes.shape(keys, member.query.where, planner.slices(window) if window is not None else None)
 
 
 class _Option(NamedTuple):

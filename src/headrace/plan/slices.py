@@ -148,13 +148,8 @@ class Slices:
         """Whether there is time that is in no slice."""
         return all(pair.gap for pair in self.pairs)
 
-    @property
-    def length_us(self) -> float:
-        """How long the records of one slice come, on average."""
-        return self.mean_us
-
     @cached_property
-    def mean_us(self) -> float:
+    def length_us(self) -> float:
         """How long it is from slice to slice, on average."""
         if self.equal:
             return float(self.unit_us)
@@ -226,7 +221,7 @@ class Slices:
 
     def counted(self, span_us: int) -> tuple[float, float]:
         """How many slices there are in so much time, and which part of all records each has."""
-        count = max(1.0, span_us / self.mean_us)
+        count = max(1.0, span_us / self.length_us)
         return count, self.share / count
 
     def covers(self, times: Words) -> npt.NDArray[np.bool_]:
@@ -240,9 +235,9 @@ class Slices:
     def __str__(self) -> str:
         if len(self.pairs) > 1:
             unit = next(
-                name for name in ("hour", "minute", "second", "microsecond") if UNIT_US[name] <= self.mean_us
+                name for name in ("hour", "minute", "second", "microsecond") if UNIT_US[name] <= self.length_us
             )
-            return f"slice of {len(self.pairs)} windows ({self.mean_us / UNIT_US[unit]:.3g} {unit}s on average)"
+            return f"slice of {len(self.pairs)} windows ({self.length_us / UNIT_US[unit]:.3g} {unit}s on average)"
         (pair,) = self.pairs
         rest_us = pair.period_us - pair.length_us
         if not rest_us:

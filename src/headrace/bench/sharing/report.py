@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from headrace.bench.sharing.counts import Count
+
 RATIOS = {
     "paired_vs_unshared": ("a", "unshared paired"),
     "paired_vs_paned": ("a", "shared paned"),
@@ -31,22 +33,14 @@ class Timed:
     rows_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A query set's aggregate operations by one strategy; `direct` is as in `Count`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted(Count):
+    """A query set's aggregate operations by one strategy."""
 
     workload: str
     queries: int
     grouped: bool
     strategy: str
-    partial: int
-    final: int
-    direct: int | None = None
-
-    @property
-    def total(self) -> int:
-        """All operations."""
-        return self.partial + self.final
 
 
 @dataclass(frozen=True, slots=True)

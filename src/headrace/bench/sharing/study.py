@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -81,8 +81,15 @@ def count(field: Field, queries: QuerySet) -> list[Counted]:
     for grouped, each in ((False, tally.ungrouped), (True, tally)):
         for strategy in (*strategies(queries), *([UNSHARED_PANED] if SHARED_PANED in strategies(queries) else [])):
             own = _count(each, strategy)
-            labels = queries.name, len(queries), grouped, strategy.name
-            found.append(Counted(*labels, own.partial, own.final, own.direct))
+            found.append(
+                Counted(
+                    **asdict(own),
+                    workload=queries.name,
+                    queries=len(queries),
+                    grouped=grouped,
+                    strategy=strategy.name,
+                )
+            )
     return found
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.algebra.words import integers_of
+from headrace.algebra.words import in_memory, integers_of
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import FLOATS, Apply, Constant, Node, Rows, spread
 from headrace.kernel.table import Table
@@ -53,7 +53,7 @@ class Cuts:
     def classify(self, values: pa.Array, cells: Words) -> None:
         """Write the class of each value as one more digit of its cell."""
         known = np.empty(0, dtype=np.bool_) if values.null_count == 0 else np.asarray(values.is_valid())
-        classify(_plain(values, self.constants.dtype), known.astype(np.bool_), self.constants, cells)
+        classify(in_memory(values, self.constants.dtype), known.astype(np.bool_), self.constants, cells)
 
     @cached_property
     def examples(self) -> pa.Array:
@@ -243,18 +243,13 @@ def _compared(atom: Node) -> tuple[Node, Any] | None:
     held = _held(value)
     if bound.type != value.type or held is None:
         return None
-    (constant,) = _plain(pa.array([bound.value.as_py()], value.type), held).tolist()
+    (constant,) = in_memory(pa.array([bound.value.as_py()], value.type), held).tolist()
     return None if constant != constant else (value, constant)
 
 
 def _held(value: Node) -> np.dtype[Any] | None:
     """The numbers that values are in memory; None where they are something else."""
     return np.dtype(value.type.to_pandas_dtype()) if value.type in FLOATS else integers_of(value.type)
-
-
-def _plain(values: pa.Array, held: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The numbers that values are in memory; where one is null, anything."""
-    return np.frombuffer(values.buffers()[1], dtype=held)[values.offset : values.offset + len(values)]
 
 
 def _step(numbers: npt.NDArray[Any], way: int) -> npt.NDArray[Any]:

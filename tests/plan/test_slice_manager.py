@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.plan.manager import SliceManager
+from headrace.plan.slice_manager import SliceManager
 from headrace.plan.slices import Slices
 from headrace.query import Window
 from tests.plan.test_slices import WINDOWS, together, window_of

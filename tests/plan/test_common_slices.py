@@ -10,7 +10,7 @@ import pytest
 
 from headrace.algebra.states import Fact
 from headrace.plan.build import make_plan
-from headrace.plan.common import About, common_slices
+from headrace.plan.common_slices import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.member import Facts
