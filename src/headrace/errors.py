@@ -85,6 +85,10 @@ class OutputError(HeadraceError):
     """Results could not be written; what was there before is untouched."""
 
 
+class LogError(HeadraceError):
+    """The partial log of a stream is damaged, or not one that this version reads."""
+
+
 class BenchError(HeadraceError):
     """A benchmark is void: two engines gave different answers, or one of them gave none."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,9 @@ from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query, Source, parse_query
 from headrace.runtime.batch import BUDGET_BYTES, prepare, run_batch
+from headrace.runtime.live.run import LiveRun
+from headrace.runtime.live.sinks import AnySink
+from headrace.runtime.live.start import start_run
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results
 from headrace.runtime.session import start_session, user_functions
@@ -95,6 +98,51 @@ class Workload(Mapping[str, Query]):
         spark = spark or start_session()
         own = user_functions(spark)
         return run_batch(self.bind(stream, own), stream, spark, budget, search, own)
+
+    def start(
+        self,
+        stream: Stream,
+        *,
+        sink: AnySink | Sequence[AnySink],
+        checkpoint: str,
+        spark: SparkSession | None = None,
+        name: str | None = None,
+        trigger: str = "0 seconds",
+        retain: str | None = None,
+        ahead: str = "1 day",
+        files_per_batch: int | None = None,
+        budget: int = BUDGET_BYTES,
+    ) -> LiveRun:
+        """Answer the queries over a stream that never ends: each window once, when the watermark passes its end.
+
+        The watermark is the latest time of any record, less the stream's `lateness`. `sink` is a folder for
+        Parquet, "console", a function that is given each window (see `WindowAnswer`), any `Sink`, or several of
+        these. `checkpoint` is a folder for what the run has to remember: started with it again, the run goes on
+        from where it was, also after a crash, and nothing is lost or given twice. `trigger` says how often Spark
+        looks for new records, or "available now": until there are no more. Partials of windows that have been
+        given are kept for `retain`, for queries that join with a backfill. A record whose time is later than the
+        wall clock, and than all others, by more than `ahead` is set aside.
+        """
+        spark = spark or start_session()
+        own = user_functions(spark)
+
+        def parse(query: str, text: str) -> Query:
+            return _parse_all([(query, text)], stream, own)[query]
+
+        return start_run(
+            self.bind(stream, own),
+            stream,
+            spark,
+            parse,
+            sink=sink,
+            checkpoint=checkpoint,
+            name=name,
+            trigger=trigger,
+            retain=retain,
+            ahead=ahead,
+            files_per_batch=files_per_batch,
+            budget=budget,
+        )
 
     def plan(self, stream: Stream, *, spark: SparkSession | None = None, search: str = DEFAULT) -> Plan:
         """How the queries would be run: `plan.explain()` prints it. `search` is how the tree is looked for."""

@@ -144,7 +144,7 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
         kept: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Partial) and is_for(plan, piece.node, last):
-                for bucket, first, end in piece.parts:
+                for bucket, first, end, _ in piece.parts:
                     columns = [column.slice(first, end - first) for column in piece.columns]
                     levels[bucket].add(piece.node, columns, end - first)
             else:

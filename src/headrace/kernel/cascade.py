@@ -15,6 +15,7 @@ from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
 from headrace.kernel.answer import finish
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.due import Due, only
 from headrace.kernel.fragments import Truths, columns_of, read_signatures, sign
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import Coding
@@ -115,6 +116,10 @@ class Cascade:
     measures: Measures
     conditions: Conditions
     at_source: bool = False
+    due: Due | None = None
+    """What is wanted, where it is not all;"""
+    into: Plan | None = None
+    """a plan with a root for each answer, whose rows are wanted in place of answers."""
 
     def run(self, index: int, rows: Rows, above: Sure | None = None) -> Iterator[Piece]:
         """All that comes of a node's rows; `above` is about those that they were made of, where these are here."""
@@ -122,19 +127,19 @@ class Cascade:
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
-        below = [self.plan.nodes[child].slices for child in self.plan.children(index)]
+        if self.due is not None:
+            rows = only(rows, self.due.nodes[index])
+        children = [child for child in self.plan.children(index) if self.due is None or child in self.due.nodes]
+        below = [self.plan.nodes[child].slices for child in children]
         windows = tuple(slices for slices in below if isinstance(slices, Windows))
         sure, parent = Sure(node, rows, above), Parent(node, rows, windows)
         for number in self.plan.answers_of(index):
-            measure, answer = self.measures.answer(number), self.plan.answers[number]
-            measure.rows_in += len(rows)
-            begin = time.perf_counter()
-            for columns, count in finish(node, answer, rows, sure.of(answer)):
-                size = sum(column.nbytes for column in columns)
-                measure.add(0, count, size, time.perf_counter() - begin)
-                yield Ready(number, count, tuple(columns))
-                begin = time.perf_counter()
-        for child in self.plan.children(index):
+            if self.due is None:
+                yield from self._answer(number, parent, sure)
+            elif number in self.due.answers:
+                wanted = Parent(node, only(rows, self.due.answers[number]))
+                yield from self._answer(number, wanted, sure)
+        for child in children:
             if self.plan.carried(child):
                 yield from self._carried(child, rows)
                 continue
@@ -146,6 +151,22 @@ class Cascade:
                 made = reduce_to(parent, self.plan.nodes[child], self.conditions)
                 measure.add(len(rows), len(made), made.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, made, sure)
+
+    def _answer(self, number: int, parent: Parent, sure: Sure) -> Iterator[Piece]:
+        """A query's answer from the rows of its node."""
+        answer = self.plan.answers[number]
+        if self.into is not None:
+            (place,) = (other.node for other in self.into.answers if other.query.name == answer.query.name)
+            yield from send(self.into, place, reduce_to(parent, self.into.nodes[place], {}), self.buckets)
+            return
+        measure, rows = self.measures.answer(number), parent.rows
+        measure.rows_in += len(rows)
+        begin = time.perf_counter()
+        for columns, count in finish(parent.node, answer, rows, sure.of(answer)):
+            size = sum(column.nbytes for column in columns)
+            measure.add(0, count, size, time.perf_counter() - begin)
+            yield Ready(number, count, tuple(columns))
+            begin = time.perf_counter()
 
     def carry(self, index: int, rows: Rows) -> Iterator[Piece]:
         """Only what is carried of a node's rows, and of those that are made of them, which may be in part here."""
@@ -179,7 +200,7 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     parent, rows = above.node, above.rows
     if len(rows) == 0:
         return
-    if isinstance(child.slices, Windows):
+    if isinstance(child.slices, Windows) and child.slices != parent.slices:
         windows = windows_of(above, child, coding)
         into.pour(windows, range(len(windows.coders)), range(len(into.ops)))
         return
@@ -190,13 +211,13 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         keys.append(_fragments(child.marks, above, coding, conditions))
     if child.slices is not None and child.slices == parent.slices:
         keys = [0, *keys]
-    elif child.slices is not None and isinstance(parent.slices, Slices):
+    elif isinstance(child.slices, Slices) and isinstance(parent.slices, Slices):
         keys = [_longer_slices(parent.slices, child.slices, rows, coding), *keys]
     wanted = []
     if child.any_of != parent.any_of:
         truths = [above.truth(condition, conditions) for condition in child.any_of]
         wanted.append(np.logical_or.reduce(truths))
-    if child.slices is not None and child.slices.gaps and child.slices != parent.slices:
+    if isinstance(child.slices, Slices) and child.slices.gaps and child.slices != parent.slices:
         wanted.append(_in_no_gap(parent, child.slices, rows))
     states = [parent.states.index(state) for state in child.states]
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)

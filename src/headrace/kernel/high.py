@@ -11,6 +11,7 @@ from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, Parent, make_reducer, reduce_to
 from headrace.kernel.coding import Coder, Codes
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.due import Due
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, as_rows
@@ -37,8 +38,11 @@ class HighLevel:
         last: bool = False,
         measures: Measures | None = None,
         conditions: Conditions | None = None,
+        due: Due | None = None,
     ) -> None:
+        """`due` is what is wanted, where it is not all."""
         self._plan = plan
+        self._due = due
         self._buckets = buckets
         self._last = last
         self._conditions = conditions or {}
@@ -63,6 +67,10 @@ class HighLevel:
             self._meetings[node] = _Meeting(self._plan.nodes[node], self._conditions, apart)
         return self._meetings[node]
 
+    def take(self, node: int) -> Rows:
+        """The rows of a node's partials, which leave."""
+        return self._meetings.pop(node).take()
+
     def finish(self) -> Iterator[Piece]:
         """All that comes of the partials, node by node; each is let go before the next."""
         plan = self._plan
@@ -70,7 +78,9 @@ class HighLevel:
         def whole(node: int) -> bool:
             return self._last or plan.whole(node, plan.deal_of(node))
 
-        cascade = Cascade(plan, self._buckets, whole, self._meetings, self.measures, self._conditions)
+        cascade = Cascade(
+            plan, self._buckets, whole, self._meetings, self.measures, self._conditions, due=self._due
+        )
         for node in sorted(self._meetings):
             yield from cascade.run(node, self._meetings.pop(node).take())
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measure, Measures, Parent, make_reducer, pour, windows_of
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.due import only
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
@@ -52,7 +53,12 @@ class LowLevel:
         buckets: int,
         own: Stretch | None = None,
         conditions: Conditions | None = None,
+        open_from: Mapping[int, int] | None = None,
     ) -> None:
+        """`open_from` is for a stream: when the first slice of each root begins that is still wanted.
+
+        Rows of earlier ones are dropped, and others leave slice by slice.
+        """
         # A root that no record gets to is shown as well, with nothing.
         self.measures = Measures(nodes={root: Measure() for root in plan.roots})
         self._plan = plan
@@ -60,6 +66,7 @@ class LowLevel:
         self._inputs = tuple(inputs)
         self._coding = Coding()
         self._conditions = conditions or {}
+        self._open_from = open_from
         self._budget = table_bytes(budget)
         below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
         sources = {index: next((way for way in plan.above(index) if way in below), None) for index in below}
@@ -158,8 +165,10 @@ class LowLevel:
             yield from self._cascade.run(stage.index, rows)
 
     def _send(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
+        if self._open_from is not None and stage.node.slices is not None:
+            rows = only(rows, (stage.node.slices.first_from(self._open_from[stage.index]), _FOREVER))
         self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
-        yield from send(self._plan, stage.index, rows, self._buckets)
+        yield from send(self._plan, stage.index, rows, self._buckets, self._open_from is not None)
         if self._plan.carries(stage.index):
             yield from self._cascade.carry(stage.index, rows)
 

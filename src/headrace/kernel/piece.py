@@ -20,11 +20,12 @@ PARTIAL_ROWS = 1 << 18
 
 
 class Part(NamedTuple):
-    """Rows for a bucket: from which one to before which."""
+    """Rows for a bucket: from which one to before which. In a stream they are all of one slice."""
 
     bucket: int
     first: int
     end: int
+    slice: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,16 @@ class Ready:
 Piece = Partial | Ready
 
 
-def send(plan: Plan, node: int, rows: Rows, buckets: int) -> Iterator[Partial]:
-    """Rows of a node as partials."""
+def send(plan: Plan, node: int, rows: Rows, buckets: int, by_slice: bool = False) -> Iterator[Partial]:
+    """Rows of a node as partials; `by_slice`, those of each slice are a part by themselves."""
     if len(rows) == 0:
         return
     rows, parts = _dealt(plan, node, rows, buckets)
+    if by_slice:
+        rows, parts = _by_slice(rows, parts)
     low = 0
     for size, columns in pack(rows):
-        own = (Part(bucket, max(first - low, 0), min(end - low, size)) for bucket, first, end in parts)
+        own = (part._replace(first=max(part.first - low, 0), end=min(part.end - low, size)) for part in parts)
         yield Partial(node, columns, tuple(part for part in own if part.first < part.end))
         low += size
 
@@ -95,6 +98,20 @@ def _dealt(plan: Plan, index: int, rows: Rows, buckets: int) -> tuple[Rows, list
     ends = np.cumsum(np.bincount(bucket_of, minlength=buckets)).tolist()
     parts = [Part(bucket, *ends) for bucket, ends in enumerate(itertools.pairwise([0, *ends]))]
     return rows.take(np.argsort(bucket_of, kind="stable")), parts
+
+
+def _by_slice(rows: Rows, parts: Sequence[Part]) -> tuple[Rows, list[Part]]:
+    """Rows in the order of their buckets and, inside each, of their slices."""
+    numbers = slice_numbers(rows)
+    bucket_of = np.repeat(np.arange(len(parts)), [part.end - part.first for part in parts])
+    order = np.lexsort((numbers, bucket_of))
+    numbers = numbers[order]
+    edges = np.flatnonzero((np.diff(numbers) != 0) | (np.diff(bucket_of) != 0)) + 1
+    found = [
+        Part(parts[bucket_of[first]].bucket, first, end, int(numbers[first]))
+        for first, end in itertools.pairwise([0, *edges.tolist(), len(rows)])
+    ]
+    return rows.take(order), found
 
 
 def _epoch_numbers(slices: Times | None, rows: Rows, epoch: Slices) -> Words:

@@ -6,6 +6,7 @@ Answers wait there until they are read, partials until they meet. What is in fil
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,6 +25,12 @@ class Kept:
     place: str | None = None
     start: int = 0
     size: int = 0
+    crc: int | None = None
+    """A checksum of the bytes, where they are to be kept for long."""
+
+
+class DamagedError(ValueError):
+    """What was kept is not what is there."""
 
 
 Range = tuple[int, int]
@@ -43,7 +50,9 @@ class Shelf(Protocol):
 class File:
     """A file below a folder. Its name is new, so that a task that is tried again leaves no trace."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, checked: bool = False) -> None:
+        """`checked`: what is kept has a checksum."""
+        self._checked = checked
         self._system, path = fs.FileSystem.from_uri(folder)
         self._folder, self._place = path, f"{path}/{uuid.uuid4().hex}.arrow"
         self._stream: pa.NativeFile | None = None
@@ -55,9 +64,16 @@ class File:
             self._stream = self._system.open_output_stream(self._place)
         kept = []
         for batch in _batches(columns, parts):
-            start = self._stream.tell()
-            _write(batch, self._stream)
-            kept.append(Kept(place=self._place, start=start, size=self._stream.tell() - start))
+            start, crc = self._stream.tell(), None
+            if self._checked:
+                sink = pa.BufferOutputStream()
+                _write(batch, sink)
+                data = sink.getvalue()
+                crc = zlib.crc32(data)
+                self._stream.write(data)
+            else:
+                _write(batch, self._stream)
+            kept.append(Kept(place=self._place, start=start, size=self._stream.tell() - start, crc=crc))
         return kept
 
     def close(self) -> None:
@@ -91,7 +107,10 @@ class Reader:
 
     def read(self, kept: Kept) -> tuple[list[pa.Array], int]:
         """The columns, as they were put in, and the number of rows."""
-        with pa.ipc.open_stream(self._bytes(kept)) as reader:
+        data = self._bytes(kept)
+        if kept.crc is not None and zlib.crc32(data) != kept.crc:
+            raise DamagedError(f"'{kept.place}' is damaged: the checksum at {kept.start} does not match")
+        with pa.ipc.open_stream(data) as reader:
             (batch,) = reader
         columns = zip(batch.schema, batch.columns, strict=True)
         return [widened(field, column) for field, column in columns][:-1], batch.num_rows

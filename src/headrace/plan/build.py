@@ -52,7 +52,7 @@ class Planner:
 
     `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
     of `memory` for groups. `paned` slices are all of equal length, which is never better: the yardstick of seeds
-    002 and 003.
+    002 and 003. Where records never `end`, nothing but roots is made where they are read.
     """
 
     facts: Facts
@@ -62,6 +62,7 @@ class Planner:
     memory: int = 256 << 20
     filters: Filters | None = None
     paned: bool = False
+    end: bool = True
 
     @cached_property
     def deciding(self) -> Deciding:
@@ -113,8 +114,13 @@ class Planner:
         plan = _plan(tree, _expected(tree, lattice), grown, self, tuple(beside))
         seconds = (cost / 1e9 for cost in (tree.cost, unshared, lattice.least()))
         plan = replace(plan, answers=_assuming(plan, self.deciding), estimate=Estimate(*seconds))
-        span_us = self.sizes.span_us
+        span_us = self.span_us
         return plan if span_us is None else placed(plan, span_us, self.cores, self.memory, self.costs)
+
+    @property
+    def span_us(self) -> int | None:
+        """How long the records go on, where they end and that is known."""
+        return self.sizes.span_us if self.end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +271,7 @@ def _plan(
         slices = shapes.slices(shape)
         about = shapes.any_of(shape), shapes.marks(shape)
         nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
-        deals.append(_deal(sharing[shape], slices, sizes.span_us, planner.cores) if shape in sharing else None)
+        deals.append(_deal(sharing[shape], slices, planner.span_us, planner.cores) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers, found = [], list(expected)
     for shape in order:

@@ -98,13 +98,13 @@ def prepare(
     from pyspark.errors import AnalysisException  # see session.py
 
     frame = frame if frame is not None else stream.dataframe(spark)
-    session = _session(frame, spark, user_functions(spark) if functions is None else functions)
+    session = session_of(frame, spark, user_functions(spark) if functions is None else functions)
     safe = cache(session.never_raises)
     inner = [guarded(query, safe) for query in queries.values()]
     needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
     source = Source.of(stream, needed)
     try:
-        types = _types(needed, frame, session.columns)
+        types = types_of(needed, frame, session.columns)
     except AnalysisException:
         analyse(queries, stream, spark, frame)  # says in which query, and where
         raise
@@ -152,7 +152,7 @@ def run_batch(
     return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 
 
-def _types(
+def types_of(
     expressions: Sequence[Expression], frame: DataFrame, columns: Mapping[str, pa.DataType]
 ) -> dict[Expression, pa.DataType]:
     """The types of expressions; one without an Arrow form is left out, and plain Spark runs what needs it.
@@ -162,12 +162,12 @@ def _types(
     types = {e: columns[e.column] for e in expressions if e.column is not None and e.column in columns}
     names = {e: f"c{index}" for index, e in enumerate(expressions) if e not in types}
     if names:
-        kinds = _arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
+        kinds = arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
         types |= {expression: kinds[name] for expression, name in names.items() if name in kinds}
     return types
 
 
-def _arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
+def arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
     """The types of columns, by name, as far as they have an Arrow form."""
     from pyspark.errors import PySparkTypeError  # see session.py
     from pyspark.sql.pandas.types import to_arrow_type
@@ -181,14 +181,14 @@ def _arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
     return types
 
 
-def _session(frame: DataFrame, spark: SparkSession, functions: Collection[str]) -> Session:
+def session_of(frame: DataFrame, spark: SparkSession, functions: Collection[str]) -> Session:
     """What the meaning of expressions over a stream depends on, in this session."""
     usual = (
         spark.conf.get("spark.sql.ansi.enabled") == "true"
         and spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
         and spark_functions().keys().isdisjoint(functions)
     )
-    return Session(_arrow_types(frame), spark.conf.get("spark.sql.session.timeZone") or "", usual)
+    return Session(arrow_types(frame), spark.conf.get("spark.sql.session.timeZone") or "", usual)
 
 
 class _SharedPass:
@@ -217,7 +217,7 @@ class _SharedPass:
         self._work = Work(
             plan,
             tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root]))),
-            tuple(self._schema(answer, groups) for answer, groups in zip(plan.answers, self._groups, strict=True)),
+            tuple(group_schema(*pair, prepared.facts) for pair in zip(plan.answers, self._groups, strict=True)),
             budget,
             buckets,
             tasks,
@@ -316,7 +316,7 @@ class _SharedPass:
 
     def _group_frame(self, number: int) -> DataFrame:
         schema, window = self._work.schemas[number], self._prepared.plan.answers[number].query.window
-        kinds = _spark_schema(schema)
+        kinds = spark_schema(schema)
         if self._kept is not None:
 
             def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -338,17 +338,20 @@ class _SharedPass:
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
 
-    def _schema(self, answer: Answer, groups: Groups) -> pa.Schema:
-        facts, fields = self._prepared.facts, []
-        if answer.query.window is not None:
-            edge = facts[answer.query.window.time].type
-            fields.append(pa.field(WINDOW, pa.struct([pa.field("start", edge), pa.field("end", edge)])))
-        fields += [pa.field(n, facts[key].type) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
-        fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
-        return pa.schema(fields)
+
+def group_schema(answer: Answer, groups: Groups, facts: Facts) -> pa.Schema:
+    """The columns of an answer as they come from the kernel: the window, the keys, the aggregates."""
+    fields = []
+    if answer.query.window is not None:
+        edge = facts[answer.query.window.time].type
+        fields.append(pa.field(WINDOW, pa.struct([pa.field("start", edge), pa.field("end", edge)])))
+    fields += [pa.field(n, facts[key].type) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
+    fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
+    return pa.schema(fields)
 
 
-def _spark_schema(schema: pa.Schema) -> StructType:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of columns that workers give."""
     from pyspark.sql.pandas.types import from_arrow_schema  # see session.py
 
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -46,13 +46,12 @@ class Groups:
 
 def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
     """SQL over `{groups}` that gives the query's answer; `names` are those of its columns."""
+    outputs, having = finishing_texts(query, groups)
     parts = dict(_replacements(query, groups))
-    outputs = [rewrite(output.expression, parts) for output in query.outputs]
-    named = aliases(list(zip(query.outputs, outputs, strict=True)), groups.keys)
     clauses = [
         "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in zip(outputs, names, strict=True)),
         "FROM {groups}",
-        "WHERE " + rewrite(query.having, named | parts) if query.having else "",
+        f"WHERE {having}" if having else "",
         "ORDER BY " + ", ".join(f"{rewrite(item.expression, parts)} {item.suffix}" for item in query.order)
         if query.order
         else "",
@@ -60,6 +59,14 @@ def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
         f"OFFSET {query.offset.sql}" if query.offset else "",
     ]
     return "\n".join(clause for clause in clauses if clause)
+
+
+def finishing_texts(query: Query, groups: Groups) -> tuple[list[str], str | None]:
+    """The outputs, and HAVING if there is one, as SQL over the columns that hold a query's groups."""
+    parts = dict(_replacements(query, groups))
+    outputs = [rewrite(output.expression, parts) for output in query.outputs]
+    named = aliases(list(zip(query.outputs, outputs, strict=True)), groups.keys)
+    return outputs, rewrite(query.having, named | parts) if query.having else None
 
 
 def _quoted(name: str) -> str:

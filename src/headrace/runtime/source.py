@@ -187,10 +187,12 @@ def plan_reading(
     session: Session,
     tasks: int,
     costs: Costs,
+    skip: bool = True,
 ) -> Reading | None:
     """Who reads what; None where Spark has to read, since the kernel does not know some expression or type.
 
     `known` are the ways that have been found already, and `costs` say which edges between tasks are the best.
+    Row groups that no filter can want are left out, but for `skip`.
     """
     ways = {**known, **find_ways(source, [e for e in inputs if e not in known], facts, session)}
     if any(expression not in ways for expression in inputs):
@@ -208,7 +210,8 @@ def plan_reading(
         made.append((f"{user}{expression.sql}", ways[expression]))
     cells, conditions = _together(plan, inputs, ways)
     wheres = dict.fromkeys(where for root in plan.roots for where in plan.nodes[root].any_of or (None,))
-    groups = _wanted(source, [ways[where] if where is not None else None for where in wheres])
+    filters = [ways[where] if where is not None else None for where in wheres] if skip else [None]
+    groups = _wanted(source, filters)
     slices = [node.slices for node in plan.nodes if node.slices is not None]
     times = Counter(each.time for each in slices if source.name_of(each.time) is not None)
     if times:

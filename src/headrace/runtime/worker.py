@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.kernel.answer import window_edges
 from headrace.kernel.cascade import Measures
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.due import Due
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -25,11 +26,11 @@ from headrace.query import Expression, Window
 from headrace.runtime.profile import pack_measures
 
 PIECES = (
-    "task int, bucket int, node int, answer int, rows bigint, "
-    "place string, start bigint, size bigint, blob binary, measures string"
+    "task int, bucket int, node int, slice bigint, answer int, rows bigint, "
+    "place string, start bigint, size bigint, crc bigint, blob binary, measures string"
 )
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
+SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
 
 _FEW_ROWS = 1 << 13
 """So many rows of an answer are kept together, at least."""
@@ -57,6 +58,8 @@ class Work:
     tasks: int
     shelf: str | None
     conditions: Conditions
+    due: Due | None = None
+    """In a stream: what is wanted of the plan for now."""
 
     def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to pieces."""
@@ -69,7 +72,7 @@ class Work:
                     yield from level.close(until_us)
             yield from level.finish()
 
-        yield from self._rows(pieces(), level.measures)
+        yield from self.rows(pieces(), level.measures)
 
     def high(self, batches: Batches, task: int, last: bool) -> Batches:
         """The partials of a task's buckets to answers; what is an answer, or for the last time, passes through."""
@@ -82,7 +85,7 @@ class Work:
                     passing.append(row)
                 else:
                     blob = batch["blob"][row].as_buffer()  # None where there is a place
-                    kept = Kept(blob, values["place"], values["start"], values["size"])
+                    kept = Kept(blob, values["place"], values["start"], values["size"], values["crc"])
                     found.setdefault(values["bucket"], []).append((node, kept))
             if passing:
                 yield batch.take(passing)
@@ -91,22 +94,26 @@ class Work:
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
                 reader = Reader(self.shelf)
-                level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions)
+                level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions, self.due)
                 for node, kept in found.pop(bucket, ()):
                     level.add(node, *reader.read(kept))
                 yield from level.finish()
 
-        yield from self._rows(pieces(), measures)
+        yield from self.rows(pieces(), measures)
 
-    def _rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
+    def rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
+        """Pieces, which are kept, and what was measured, as rows of `PIECES`."""
         answers, partials = self._shelf(self.shelf), self._shelf(partials_folder(self.shelf))
         lines = _Lines()
         for piece in _gathered(pieces):
             if isinstance(piece, Partial):
                 places = partials.keep(piece.columns, [(part.first, part.end) for part in piece.parts])
-                for (bucket, first, end), kept in zip(piece.parts, places, strict=True):
+                for (bucket, first, end, number), kept in zip(piece.parts, places, strict=True):
                     task = bucket % self.tasks
-                    yield from lines.add(task=task, bucket=bucket, node=piece.node, rows=end - first, kept=kept)
+                    rows = end - first
+                    yield from lines.add(
+                        task=task, bucket=bucket, node=piece.node, slice=number, rows=rows, kept=kept
+                    )
             else:
                 (kept,) = answers.keep(piece.columns, [(0, piece.rows)])
                 yield from lines.add(task=0, answer=piece.answer, rows=piece.rows, kept=kept)
@@ -184,5 +191,5 @@ class _Lines:
     def rest(self) -> Batches:
         """Those that wait."""
         if self._waiting:
-            yield pa.RecordBatch.from_pylist(self._waiting, schema=_SCHEMA)
+            yield pa.RecordBatch.from_pylist(self._waiting, schema=SCHEMA)
         self._waiting, self._bytes = [], 0

@@ -57,8 +57,11 @@ class Task:
     places: tuple[int, int] | None = None
 
 
-def read_footers(path: str, columns: Sequence[str] = ()) -> list[Footer]:
-    """The footers of all files of a stream, with the extents of some columns; raises `StreamError`."""
+def read_footers(path: str | list[str], columns: Sequence[str] = ()) -> list[Footer]:
+    """The footers of all files of a stream, or of some of them, with the extents of some columns.
+
+    Raises `StreamError`.
+    """
     import pyarrow.dataset  # imports pandas, which takes half a second
 
     try:

@@ -211,7 +211,7 @@ def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Cond
             if isinstance(piece, Ready):
                 yield piece
             elif is_for(plan, piece.node, last):
-                for bucket, first, end in piece.parts:
+                for bucket, first, end, _ in piece.parts:
                     columns = [column.slice(first, end - first) for column in piece.columns]
                     waiting.setdefault(bucket, []).append((piece.node, columns, end - first))
             else:

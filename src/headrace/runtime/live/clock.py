@@ -1,0 +1,89 @@
+"""The stream's time: what is late, what is due, and what nobody can need any more.
+
+The watermark is the latest time of any record so far, less the lateness. A window is given in the micro-batch in
+which the watermark reaches its end. So a record counts for each of its windows that has not been given before its
+micro-batch, and for none that has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.algebra.ops import Words
+from headrace.kernel.due import Numbers, stretch_of
+from headrace.plan.plan import Plan
+from headrace.plan.slices import Windows
+from headrace.query import Window
+from headrace.runtime.live.log import Standing
+
+FOREVER_US = 2**62
+"""Later than any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The rules of a stream, in microseconds.
+
+    A record whose time is more than `ahead_us` after both the wall clock and the latest record is set aside: no
+    single record moves the watermark further than that.
+    """
+
+    lateness_us: int
+    ahead_us: int
+
+    def latest(self, seen_us: int | None, now_us: int) -> int:
+        """The latest time that a record may have."""
+        return max(now_us, seen_us if seen_us is not None else now_us) + self.ahead_us
+
+    def watermark(self, watermark_us: int, seen_us: int | None) -> int:
+        """The watermark after records until some time; it never goes back."""
+        return watermark_us if seen_us is None else max(watermark_us, seen_us - self.lateness_us)
+
+
+def due(window: Window, standing: Standing, watermark_us: int) -> Numbers | None:
+    """The windows that a query is to give now; None where there are none."""
+    windows = Windows(window)
+    first = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+    end = windows.open_at(watermark_us)
+    return (first, end) if first < end else None
+
+
+def open_from(window: Window, standing: Standing) -> int:
+    """When the first window begins that a query has not given yet."""
+    windows = Windows(window)
+    number = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+    return stretch_of(window, (number, number + 1))[0]
+
+
+def roots_open_from(plan: Plan, standings: Mapping[str, Standing]) -> dict[int, int]:
+    """When the first slice of each root begins that some query still needs."""
+    found = dict.fromkeys(plan.roots, FOREVER_US)
+    for answer in plan.answers:
+        assert answer.query.window is not None, "see `check_queries`"
+        root = plan.above(answer.node)[-1] if plan.above(answer.node) else answer.node
+        begin = open_from(answer.query.window, standings[answer.query.name])
+        found[root] = min(found[root], begin)
+    return found
+
+
+def latest_given(windows: Iterable[tuple[Window, Standing]]) -> int:
+    """Records from this time on are late for nobody."""
+    return max((open_from(window, standing) + _overlap(window) for window, standing in windows), default=0)
+
+
+def _overlap(window: Window) -> int:
+    """How long the window before the first open one goes on after that has begun."""
+    return max(0, window.range_us - window.slide_us)
+
+
+def given_before(window: Window, standing: Standing, times: Words) -> Words:
+    """How many windows of each record have been given already."""
+    windows = Windows(window)
+    latest = (times - windows.offset_us) // window.slide_us
+    earliest = (times - window.range_us - windows.offset_us) // window.slide_us + 1
+    first, end = windows.first_from(standing.first_us), windows.open_at(standing.until_us)
+    count: Words = np.clip(np.minimum(latest, end - 1) - np.maximum(earliest, first) + 1, 0, None)
+    return count

@@ -1,0 +1,276 @@
+"""Windows that are due: the partials of their slices to answers, in files of the outbox.
+
+Mostly all partials were made by the plan that runs now, and go down its tree. Where a query's root has changed
+while its window was open, each version's partials first go down the tree of that version, to the query's own
+groups, and these meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from headrace.errors import RunError
+from headrace.kernel.cascade import Cascade, Measures
+from headrace.kernel.conditions import Conditions
+from headrace.kernel.due import Due, Numbers, stretch_of
+from headrace.kernel.high import HighLevel
+from headrace.kernel.piece import Piece
+from headrace.kernel.shelf import Kept, Reader
+from headrace.plan.member import Member, states_of
+from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
+from headrace.plan.slices import Slices, Windows
+from headrace.runtime.live.log import Commit, Entry, PartialLog
+from headrace.runtime.live.version import Version
+from headrace.runtime.results import describe_failure
+from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Groups(NamedTuple):
+    """Rows of a query's groups, still to be finished."""
+
+    rows: int
+    kept: Kept
+
+
+class Emitter:
+    """Makes the groups of windows that are due."""
+
+    def __init__(self, log: PartialLog, spark: SparkSession, budget: int) -> None:
+        self._log = log
+        self._spark = spark
+        self._budget = budget
+
+    def emit(
+        self, version: Version, old: Mapping[int, Version], commit: Commit, due: Mapping[str, Numbers], shelf: str
+    ) -> tuple[dict[str, list[Groups]], list[str]]:
+        """The groups of the windows that are due, by query, and what was measured.
+
+        `commit` has all partials; `old` are the versions that made some of them. Groups are kept on the shelf.
+        """
+        sorter = _Sorter(version, old, commit, due)
+        found: dict[str, list[Groups]] = {}
+        measures: list[str] = []
+        if sorter.direct:
+            self._direct(version, sorter, commit, shelf, found, measures)
+        if sorter.mixed:
+            self._mixed(version, sorter, commit, shelf, found, measures)
+        return found, measures
+
+    def _direct(
+        self,
+        version: Version,
+        sorter: _Sorter,
+        commit: Commit,
+        shelf: str,
+        found: dict[str, list[Groups]],
+        measures: list[str],
+    ) -> None:
+        plan = version.plan
+        due = Due.of(plan, {version.number_of(query): sorter.due[query] for query in sorter.direct})
+        roots = {plan.nodes[root].id: root for root in plan.roots if root in due.nodes}
+        entries = [
+            (roots[entry.node], entry)
+            for entry in commit.entries
+            if entry.node in roots
+            and due.nodes[roots[entry.node]][0] <= entry.slice < due.nodes[roots[entry.node]][1]
+        ]
+        work = self._work(plan, commit, shelf, version.conditions, due)
+        lines = [self._line(work, node, entry) for node, entry in entries]
+
+        def high(batches: Batches) -> Batches:
+            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
+                own = [line for line in lines if line["task"] == task]
+                pieces = [pa.RecordBatch.from_pylist(own, schema=SCHEMA)] if own else []
+                yield from work.high(iter(pieces), task, False)
+
+        pieces = self._spark.range(0, work.tasks, 1, work.tasks).mapInArrow(high, PIECES)
+        self._collect(self._last(pieces, work), plan, found, measures)
+
+    def _mixed(
+        self,
+        version: Version,
+        sorter: _Sorter,
+        commit: Commit,
+        shelf: str,
+        found: dict[str, list[Groups]],
+        measures: list[str],
+    ) -> None:
+        """Each version's partials down its own tree, then all of them together."""
+        own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorter.mixed])
+        wanted = {number: sorter.due[answer.query.name] for number, answer in enumerate(own.answers)}
+        work = self._work(own, commit, shelf, {}, Due.of(own, wanted))
+        ways = sorter.ways(own, commit.buckets, self._log)
+
+        def convert(batches: Batches) -> Batches:
+            for number in [number.as_py() for batch in batches for number in batch.column(0)]:
+                measures = Measures()
+                yield from work.rows(ways[number].run(measures, work.shelf), measures)
+
+        def high(batches: Batches) -> Batches:
+            from pyspark import TaskContext  # in the worker
+
+            context = TaskContext.get()
+            assert context is not None
+            yield from work.high(batches, context.partitionId(), False)
+
+        count = len(ways)
+        pieces = self._spark.range(0, count, 1, count).mapInArrow(convert, PIECES)
+        pieces = pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
+        self._collect(self._last(pieces, work), own, found, measures)
+
+    def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
+        tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
+        return Work(plan, (), (), self._budget, commit.buckets, tasks, shelf, conditions, due)
+
+    def _line(self, work: Work, node: int, entry: Entry) -> dict[str, object]:
+        kept = self._log.kept(entry)
+        place = {"place": kept.place, "start": kept.start, "size": kept.size, "crc": kept.crc}
+        return {
+            "task": entry.bucket % work.tasks,
+            "bucket": entry.bucket,
+            "node": node,
+            "rows": entry.rows,
+            **place,
+        }
+
+    def _last(self, pieces: DataFrame, work: Work) -> DataFrame:
+        if not work.plan.split_nodes:
+            return pieces
+
+        def high(batches: Batches) -> Batches:
+            from pyspark import TaskContext  # in the worker
+
+            context = TaskContext.get()
+            assert context is not None
+            yield from work.high(batches, context.partitionId(), True)
+
+        return pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
+
+    @staticmethod
+    def _collect(pieces: DataFrame, plan: Plan, found: dict[str, list[Groups]], measures: list[str]) -> None:
+        from pyspark.errors import PySparkException  # see session.py
+
+        try:
+            rows = pieces.select("answer", "rows", "place", "start", "size", "measures").collect()
+        except PySparkException as error:
+            raise RunError(describe_failure(error)) from error
+        for row in rows:
+            if row.measures is not None:
+                measures.append(row.measures)
+            elif row.answer is not None:
+                kept = Kept(None, row.place, row.start, row.size)
+                found.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
+
+
+class _Sorter:
+    """Which queries come from partials of roots that they have now, and which from those of others too.
+
+    A partial counts for a query if the query came from its node when it was made; those that were made before the
+    query joined, as if it had been there.
+    """
+
+    def __init__(
+        self, version: Version, old: Mapping[int, Version], commit: Commit, due: Mapping[str, Numbers]
+    ) -> None:
+        self.due = due
+        self._versions = {**old, version.number: version}
+        self._joined = {query: commit.queries[query].version for query in due}
+        self._stretches = {query: stretch_of(version.windows[query], numbers) for query, numbers in due.items()}
+        self._lots: dict[tuple[int, str], list[Entry]] = {}
+        for entry in commit.entries:
+            self._lots.setdefault((entry.version, entry.node), []).append(entry)
+        here, deals = version.roots, _deals(version)
+        stale = set()
+        for (made, node), entries in self._lots.items():
+            for query in due:
+                maker = self._maker(query, made)
+                if maker.roots[query] != node or (node == here[query] and _deals(maker)[node] == deals[node]):
+                    continue
+                if any(self._inside(query, entry) for entry in entries):
+                    stale.add(query)
+        self.direct = [query for query in due if query not in stale]
+        self.mixed = [query for query in due if query in stale]
+
+    def _maker(self, query: str, made: int) -> Version:
+        """The version by which a partial, made by one, is a query's."""
+        return self._versions[max(made, self._joined[query])]
+
+    def _inside(self, query: str, entry: Entry) -> bool:
+        first, end = self._stretches[query]
+        return first <= self._versions[entry.version].start_of(entry.node, entry.slice) < end
+
+    def ways(self, into: Plan, buckets: int, log: PartialLog) -> list[_Way]:
+        """The ways of all partials that count for mixed queries."""
+        together: dict[tuple[int, str, int, tuple[str, ...]], list[Kept]] = {}
+        for (made, node), entries in self._lots.items():
+            makers: dict[int, list[str]] = {}
+            for query in self.mixed:
+                maker = self._maker(query, made)
+                if maker.roots[query] == node:
+                    makers.setdefault(maker.number, []).append(query)
+            for number, queries in makers.items():
+                for entry in entries:
+                    if any(self._inside(query, entry) for query in queries):
+                        place = number, node, entry.bucket, tuple(queries)
+                        together.setdefault(place, []).append(log.kept(entry))
+        ways = []
+        for (number, node, _, own), kept in together.items():
+            maker = self._versions[number]
+            due = Due.of(maker.plan, {maker.number_of(query): self.due[query] for query in own})
+            root = maker.root_places[node]
+            ways.append(_Way(maker.plan, root, tuple(kept), due, into, buckets, maker.conditions))
+        return ways
+
+
+def _deals(version: Version) -> dict[str, Deal]:
+    plan = version.plan
+    return {plan.nodes[root].id: plan.deal_of(root) for root in plan.roots}
+
+
+def _plan_of(answers: Sequence[Answer]) -> Plan:
+    """A plan in which each query has a root that has what it needs, and nothing else."""
+    nodes, own = [], []
+    for place, answer in enumerate(answers):
+        window, where = answer.query.window, answer.query.where
+        assert window is not None, "see `check_queries`"
+        member = Member(answer.query, answer.keys, answer.recipes)
+        keys = (*answer.keys, *sorted(member.node_keys - set(answer.keys), key=str))
+        times = Slices.of(window) if window.tumbling else Windows(window)
+        any_of = () if where is None else (where,)
+        nodes.append(Node(tuple(dict.fromkeys(keys)), tuple(states_of([member])), times, any_of))
+        own.append(replace(answer, node=place, assumed=()))
+    # A query's own keys keep all rows of a group together, also where the node has more.
+    deals = tuple(Deal(key=answer.keys[0] if answer.keys else None) for answer in answers)
+    roots: tuple[int | None, ...] = (None,) * len(nodes)
+    return Plan(tuple(nodes), roots, deals, tuple(own), (), tuple(Expected(0.0) for _ in nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Some partials of a root on their way to the groups of queries."""
+
+    plan: Plan
+    root: int
+    kept: tuple[Kept, ...]
+    due: Due
+    into: Plan
+    buckets: int
+    conditions: Conditions
+
+    def run(self, measures: Measures, shelf: str | None) -> Iterator[Piece]:
+        """Down the tree, to partials of the other plan."""
+        reader = Reader(shelf)
+        level = HighLevel(self.plan, 0, self.buckets, conditions=self.conditions, due=self.due)
+        for kept in self.kept:
+            level.add(self.root, *reader.read(kept))
+        cascade = Cascade(
+            self.plan, self.buckets, lambda _: True, {}, measures, self.conditions, due=self.due, into=self.into
+        )
+        yield from cascade.run(self.root, level.take(self.root))

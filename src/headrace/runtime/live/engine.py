@@ -1,0 +1,255 @@
+"""One micro-batch: records to partials, windows that are due to answers, and the commit between the two writes.
+
+The order of writes is what makes it exactly once. Partials and answers lie in files that nobody knows of; one
+rename makes the commit, and with it both count; then answers go to the sinks, which know what they have had. A
+micro-batch that Spark gives again finds its commit, and has only the last step left to do.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headrace.kernel.due import Numbers
+from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from
+from headrace.runtime.live.compact import compacted
+from headrace.runtime.live.emit import Emitter
+from headrace.runtime.live.files import Folder
+from headrace.runtime.live.intake import Taken, take_in
+from headrace.runtime.live.log import Commit, Entry, Given, PartialLog, Standing
+from headrace.runtime.live.outbox import Outbox
+from headrace.runtime.live.points import passing
+from headrace.runtime.live.sinks import Delivery, Sink
+from headrace.runtime.live.version import Version
+from headrace.runtime.live.versions import Versions
+from headrace.sources import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run is started with."""
+
+    name: str
+    clock: Clock
+    retain_us: int
+    budget: int
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a micro-batch did, for whoever watches."""
+
+    before: Commit
+    commit: Commit
+    version: Version
+    taken: Taken | None
+    measures: tuple[str, ...]
+    seconds: Mapping[str, float]
+    """The time that each phase took."""
+
+
+class Engine:
+    """Takes in micro-batches, one after another."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        spark: SparkSession,
+        folder: Folder,
+        sinks: Sequence[Sink],
+        settings: Settings,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self._stream = stream
+        self._spark = spark
+        self._sinks = tuple(sinks)
+        self._settings = settings
+        self._now_us = now_us
+        self._folder = folder
+        self.log = PartialLog(folder)
+        self.versions = Versions(folder / "versions")
+        self._outbox = Outbox(folder / "outbox", spark)
+        self._emitter = Emitter(self.log, spark, settings.budget)
+        self.commit = self.log.recover() or Commit(settings.name, buckets=settings.buckets)
+        self._outbox.sweep(self.commit.batch)
+        (folder / "shelves").make()
+
+    def resume(self) -> None:
+        """Deliver what the last commit has made final and a sink may not have."""
+        self._deliver(self.commit)
+
+    def take(self, frame: DataFrame, files: list[str] | None, batch: int, version: Version) -> Done:
+        """Count a micro-batch by a version of the plan; `files` are what it is about, where workers read them."""
+        watch, before = _Watch(), self.commit
+        if batch <= before.batch:
+            self._deliver(before)
+            return Done(before, before, version, None, (), watch.phases)
+        passing("begin")
+        commit = joined(before, version)
+        most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
+        taken = take_in(
+            frame, files, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
+        )
+        watch.note("take in")
+        passing("partials written")
+        latest = max((us for us in (commit.latest_us, taken.latest_us) if us is not None), default=None)
+        watermark = self._settings.clock.watermark(commit.watermark_us, latest)
+        commit = replace(
+            commit,
+            batch=batch,
+            latest_us=latest,
+            watermark_us=watermark,
+            entries=commit.entries + taken.entries,
+            counts=commit.counts.plus(taken.counts),
+            given=(),
+        )
+        commit, measures = self._emit(commit, version)
+        watch.note("emit")
+        commit = self._trim(commit, version)
+        commit = replace(
+            commit, entries=compacted(commit.entries, self._versions_of(commit), self.log, self._spark)
+        )
+        watch.note("compact")
+        self.log.commit(commit)
+        self.commit = commit
+        watch.note("commit")
+        passing("committed")
+        self._deliver(commit)
+        watch.note("deliver")
+        self.log.tidy(commit, before.files | {entry.file for entry in taken.entries})
+        self.versions.forget(_needed(commit))
+        watch.note("tidy")
+        return Done(before, commit, version, taken, tuple(measures), watch.phases)
+
+    def _emit(self, commit: Commit, version: Version) -> tuple[Commit, list[str]]:
+        """The answers of windows that the watermark has passed, into the outbox."""
+        wanted: dict[str, Numbers] = {}
+        for query, window in version.windows.items():
+            numbers = due(window, commit.queries[query], commit.watermark_us)
+            if numbers is not None:
+                wanted[query] = numbers
+        given: tuple[Given, ...] = ()
+        measures: list[str] = []
+        if wanted and commit.entries:
+            shelves, name = self._folder / "shelves", uuid.uuid4().hex
+            shelf = (shelves / name).make().uri
+            try:
+                groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
+                given = self._outbox.fill(commit.batch, version, groups, wanted, shelf)
+            finally:
+                shelves.delete(name)
+            passing("outbox filled")
+        standings = {
+            query: replace(standing, until_us=max(standing.until_us, commit.watermark_us))
+            for query, standing in commit.queries.items()
+        }
+        return replace(commit, queries=standings, given=given), measures
+
+    def _versions_of(self, commit: Commit) -> dict[int, Version]:
+        return {number: self.versions[number] for number in _needed(commit)}
+
+    def _trim(self, commit: Commit, version: Version) -> Commit:
+        """Without partials that no open window and no query that may join can need."""
+        retained_us = commit.watermark_us - self._settings.retain_us if self._settings.retain_us else FOREVER_US
+        opens = {q: open_from(window, commit.queries[q]) for q, window in version.windows.items()}
+        since: dict[tuple[int, str], int] = {}
+        kept: list[Entry] = []
+        here = set(version.roots.values())
+        for entry in commit.entries:
+            lot = entry.version, entry.node
+            if lot not in since:
+                needed = [us for query, us in opens.items() if self._counts(commit, version, query, lot)]
+                since[lot] = min([*needed, *([retained_us] if entry.node in here else [])], default=FOREVER_US)
+            if self.versions[entry.version].start_of(entry.node, entry.slice) >= since[lot]:
+                kept.append(entry)
+        first_kept = {node: min((us for (_, n), us in since.items() if n == node), default=0) for node in here}
+        whole = {
+            node: us if node not in {n for _, n in since} else max(us, first_kept[node])
+            for node, us in commit.whole_from.items()
+        }
+        return replace(commit, entries=tuple(kept), whole_from=whole)
+
+    def _counts(self, commit: Commit, version: Version, query: str, lot: tuple[int, str]) -> bool:
+        """Whether partials of a version's node count for a query."""
+        made, node = lot
+        maker = self.versions[max(made, commit.queries[query].version)]
+        return maker.roots.get(query) == node
+
+    def _deliver(self, commit: Commit) -> None:
+        """Give what a commit has made final to all sinks."""
+        folder = self._outbox.of(commit.batch)
+        there = set(folder.names())
+        version = self.versions[commit.version] if commit.given else None
+        for given in commit.given:
+            if given.file in there and version is not None:
+                range_us = version.windows[given.query].range_us
+                delivery = Delivery(commit.run, commit.batch, given, range_us, folder)
+                for sink in self._sinks:
+                    sink.deliver(delivery, self._spark)
+                folder.delete(given.file)
+        passing("delivered")
+        self._outbox.clear(commit.batch)
+        passing("outbox cleared")
+
+
+def joined(commit: Commit, version: Version) -> Commit:
+    """A commit whose queries are those of a version: some may have joined since, others left.
+
+    A query that joins begins with its first window that no record so far can be in; with a backfill, with the
+    first of which the log has all slices.
+    """
+    if commit.version == version.number:
+        return commit
+    fresh = commit.version == 0
+    after_us = commit.latest_us + 1 if commit.latest_us is not None else -FOREVER_US
+    whole = {
+        node: -FOREVER_US if fresh else commit.whole_from.get(node, after_us)
+        for node in set(version.roots.values())
+    }
+    queries = {}
+    for query in version.queries:
+        standing = commit.queries.get(query)
+        if standing is not None and not _came_again(commit, version, query):
+            queries[query] = standing
+        elif fresh:
+            queries[query] = Standing(-FOREVER_US, commit.watermark_us, version.number)
+        elif query in version.backfill:
+            queries[query] = Standing(whole[version.roots[query]], -FOREVER_US, version.number)
+        else:
+            queries[query] = Standing(after_us, commit.watermark_us, version.number)
+    return replace(commit, version=version.number, queries=queries, whole_from=whole)
+
+
+def _came_again(commit: Commit, version: Version, query: str) -> bool:
+    """Whether a query of this name left and another one came, since the last commit."""
+    return version.joined[query] > commit.version
+
+
+def _needed(commit: Commit) -> set[int]:
+    """The versions that a commit's partials, and queries, were made by."""
+    return {
+        commit.version,
+        *(entry.version for entry in commit.entries),
+        *(standing.version for standing in commit.queries.values()),
+    }
+
+
+class _Watch:
+    """The time that phases take."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def note(self, phase: str) -> None:
+        """A phase has ended."""
+        now = time.perf_counter()
+        self.phases[phase] = now - self._since
+        self._since = now

@@ -1,0 +1,183 @@
+"""The outbox: answers of windows, in files, from when they are made until all sinks have them.
+
+A commit names the files; they stay until they have been delivered. So whoever starts again delivers what a commit
+has made final, and no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+
+from headrace.errors import RunError
+from headrace.kernel.due import Numbers, stretch_of
+from headrace.kernel.shelf import Kept, Reader
+from headrace.query import Window
+from headrace.runtime.batch import spark_schema
+from headrace.runtime.live.emit import Groups
+from headrace.runtime.live.files import Folder
+from headrace.runtime.live.finisher import Finisher
+from headrace.runtime.live.log import Given
+from headrace.runtime.live.version import Version
+from headrace.runtime.results import describe_failure
+from headrace.runtime.worker import Batches, typed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STARTS = b"headrace.windows"
+"""In a file's metadata: when the window of each row group begins, in microseconds."""
+_LINES = "file string, rows bigint, starts array<bigint>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """A query's groups, as they were kept."""
+
+    schema: pa.Schema
+    window: Window
+    kept: tuple[Kept, ...]
+
+    def by_window(self, reader: Reader) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The groups of each window, with its number, in the order of time."""
+        parts = [reader.read(kept)[0] for kept in self.kept]
+        columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+        numbers = np.asarray(columns[0])
+        order = np.argsort(numbers, kind="stable")
+        there, firsts = np.unique(numbers[order], return_index=True)
+        for number, rows in zip(there.tolist(), np.split(order, firsts[1:]), strict=True):
+            own = columns if len(there) == 1 else [column.take(pa.array(rows)) for column in columns]
+            yield number, typed(own, len(rows), self.schema, self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """A query's groups to a file with its answer: a row group for each window that has rows."""
+
+    file: str
+    groups: _Groups
+    finisher: Finisher
+
+    def run(self, folder: str, shelf: str) -> dict[str, object]:
+        """Write it; gives the number of rows and when windows begin. There is no file where there is no row."""
+        finished = (
+            (number, self.finisher.finish(groups)) for number, groups in self.groups.by_window(Reader(shelf))
+        )
+        found = [(number, batch) for number, batch in finished if batch.num_rows]
+        window = self.groups.window
+        starts = [stretch_of(window, (number, number + 1))[0] for number, _ in found]
+        if found:
+            schema = self.finisher.schema.with_metadata({STARTS: json.dumps(starts)})
+            system, path = fs.FileSystem.from_uri(folder)
+            with pq.ParquetWriter(f"{path}/{self.file}", schema, filesystem=system) as writer:
+                for _, batch in found:
+                    writer.write_batch(batch, row_group_size=batch.num_rows)
+        return {"file": self.file, "rows": sum(batch.num_rows for _, batch in found), "starts": starts}
+
+
+class Outbox:
+    """The answers of micro-batches, a folder for each."""
+
+    def __init__(self, folder: Folder, spark: SparkSession) -> None:
+        self._folder = folder
+        self._spark = spark
+
+    def of(self, batch: int) -> Folder:
+        """The folder of a micro-batch."""
+        return self._folder / f"{batch:012}"
+
+    def fill(
+        self,
+        batch: int,
+        version: Version,
+        groups: Mapping[str, Sequence[Groups]],
+        due: Mapping[str, Numbers],
+        shelf: str,
+    ) -> tuple[Given, ...]:
+        """Finish the groups of queries, which lie on a shelf."""
+        folder = self.of(batch).make()
+        writings: list[_Writing] = []
+        found: list[Given] = []
+        sizes: dict[str, int] = {}
+        for name, parts in groups.items():
+            number = version.number_of(name)
+            own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
+            finisher = version.finishers[number]
+            if finisher is None:
+                found += self._by_spark(name, own, version.statements[number], due[name], folder, shelf)
+            else:
+                writings.append(_Writing(f"{name}.parquet", own, finisher))
+                sizes[writings[-1].file] = sum(part.rows for part in parts)
+        if writings:
+            windows = {f"{name}.parquet": (name, version.windows[name]) for name in groups}
+            for row in self._write(sorted(writings, key=lambda writing: -sizes[writing.file]), folder, shelf):
+                if row["rows"]:
+                    name, window = windows[row["file"]]
+                    start, end = row["starts"][0], row["starts"][-1] + window.range_us
+                    found.append(Given(name, row["file"], row["rows"], start, end))
+        return tuple(sorted(found))
+
+    def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[dict[str, Any]]:
+        """The large ones first, dealt to as many tasks as there are cores."""
+        from pyspark.errors import PySparkException  # see session.py
+
+        uri, tasks = folder.uri, min(len(writings), self._spark.sparkContext.defaultParallelism)
+        schema = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("starts", pa.list_(pa.int64()))])
+
+        def write(batches: Batches) -> Batches:
+            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
+                lines = [writing.run(uri, shelf) for writing in writings[task::tasks]]
+                yield pa.RecordBatch.from_pylist(lines, schema=schema)
+
+        try:
+            rows = self._spark.range(0, tasks, 1, tasks).mapInArrow(write, _LINES).collect()
+        except PySparkException as error:
+            raise RunError(describe_failure(error)) from error
+        return [row.asDict() for row in rows]
+
+    def _by_spark(
+        self, name: str, groups: _Groups, statement: str, due: Numbers, folder: Folder, shelf: str
+    ) -> Iterator[Given]:
+        """Each window by itself: what is ordered, or cut off, is so inside its window."""
+        from py4j.protocol import Py4JJavaError  # see session.py
+        from pyspark.errors import PySparkException
+
+        kinds = spark_schema(groups.schema)
+        for number in sorted({number for number, _ in groups.by_window(Reader(shelf))}):
+
+            def read(batches: Batches, wanted: int = number) -> Batches:
+                for _ in batches:
+                    yield from (own for place, own in groups.by_window(Reader(shelf)) if place == wanted)
+
+            frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, kinds)
+            file = f"{name}-{number - due[0]:06}.parquet"
+            try:
+                finished = self._spark.sql(statement, groups=frame).coalesce(1)
+                finished.write.mode("overwrite").parquet(f"{folder.uri}/{file}.parts")
+            except (PySparkException, Py4JJavaError) as error:
+                raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
+            parts = folder / f"{file}.parts"
+            (part,) = (part for part in parts.names() if part.endswith(".parquet"))
+            folder.copy(parts, part, file)
+            folder.delete(f"{file}.parts")
+            rows = pq.read_metadata(folder.path(file)).num_rows
+            start, end = stretch_of(groups.window, (number, number + 1))
+            if rows:
+                yield Given(name, file, rows, start, end)
+
+    def clear(self, batch: int) -> None:
+        """All sinks have what a micro-batch gave."""
+        self._folder.delete(self.of(batch).name)
+
+    def sweep(self, committed: int) -> None:
+        """Remove what was never committed."""
+        for name in self._folder.names():
+            if int(name) > committed:
+                self._folder.delete(name)

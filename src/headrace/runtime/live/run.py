@@ -1,0 +1,156 @@
+"""A run: the handle to a stream's standing queries, which feels like Spark's own StreamingQuery."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from headrace.errors import HeadraceError, Problem, RunError, WorkloadError
+from headrace.plan.plan import Plan
+from headrace.query import Query
+from headrace.runtime.live.engine import Engine
+from headrace.runtime.live.points import passing
+from headrace.runtime.live.progress import Progress, Watcher
+from headrace.runtime.live.version import Desk, Version
+from headrace.runtime.results import describe_failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class LiveRun:
+    """A stream's standing queries at work: `add` and `remove` queries, see `progress`, `stop`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        desk: Desk,
+        version: Version,
+        watcher: Watcher,
+        parse: Callable[[str, str], Query],
+    ) -> None:
+        """`parse` makes a checked query of a name and a text."""
+        self._engine = engine
+        self._desk = desk
+        self._version = version
+        self._watcher = watcher
+        self._parse = parse
+        self._changing = threading.Lock()
+        self._query: StreamingQuery | None = None
+        self._error: HeadraceError | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._engine.commit.run
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """The standing queries."""
+        return self._version.queries
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs, or will with the next micro-batch."""
+        return self._version.plan
+
+    def add(self, name: str, text: str, *, backfill: bool = False) -> None:
+        """Have one more query, from the next micro-batch on; raises `WorkloadError`, and nothing has changed.
+
+        Its first window is the first that no record so far can be in; with `backfill`, the first one of which all
+        slices are still kept.
+        """
+        with self._changing:
+            query = self._parse(name, text)
+            if name.lower() in {other.lower() for other in self._version.queries}:
+                raise WorkloadError([Problem(f"there is a query named '{name}' already")])
+            self._adopt(self._desk.with_query(self._version, query, backfill))
+
+    def remove(self, name: str) -> None:
+        """Let a query go, from the next micro-batch on; raises `WorkloadError` where there is none of the name."""
+        with self._changing:
+            if name not in self._version.queries:
+                raise WorkloadError([Problem(f"there is no query named '{name}'")])
+            self._adopt(self._desk.without_query(self._version, name))
+
+    def _adopt(self, version: Version) -> None:
+        self._engine.versions.put(version)
+        passing("version written")
+        self._version = version
+
+    def progress(self) -> Progress | None:
+        """What the last micro-batch did; None before the first one."""
+        return self._watcher.last
+
+    @property
+    def recent_progress(self) -> Sequence[Progress]:
+        """What the last micro-batches did, the oldest first."""
+        return tuple(self._watcher.recent)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What Spark says of the stream."""
+        return dict(self._started.status)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run goes on."""
+        return bool(self._started.isActive)
+
+    def exception(self) -> HeadraceError | None:
+        """Why the run has ended; None where it goes on, or was stopped."""
+        if self._error is not None:
+            return self._error
+        error = self._started.exception()
+        return RunError(describe_failure(error)) if error is not None else None
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the run has ended, for so many seconds at most; raises `RunError` where it has failed."""
+        from pyspark.errors import StreamingQueryException  # see session.py
+
+        try:
+            ended = self._started.awaitTermination(timeout)  # type: ignore[arg-type]  # parts of seconds are fine
+        except StreamingQueryException as error:
+            raise (self._error or RunError(describe_failure(error))) from error
+        return True if timeout is None else bool(ended)
+
+    def stop(self) -> None:
+        """End the run, after the micro-batch that it is at; whoever starts it again goes on from there."""
+        self._started.stop()
+
+    def __enter__(self) -> LiveRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def _started(self) -> StreamingQuery:
+        assert self._query is not None, "a run is handed out when it has started"
+        return self._query
+
+    def begin(self, records: DataFrame, of_files: bool, checkpoint: str, trigger: Mapping[str, Any]) -> None:
+        """Deliver what is left, and have Spark give micro-batches: of records, or `of_files` that have some."""
+        self._engine.resume()
+        writer = records.writeStream.foreachBatch(partial(self._take, of_files)).queryName(self.name)
+        self._query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+    def _take(self, of_files: bool, frame: DataFrame, batch: int) -> None:
+        try:
+            files = sorted(_local(row.path) for row in frame.collect()) if of_files else None
+            if files is not None:
+                frame = self._desk.read(files)
+            done = self._engine.take(frame, files, batch, self._version)
+            self._watcher.note(done)
+        except HeadraceError as error:
+            self._error = error
+            raise
+
+
+def _local(file: str) -> str:
+    parts = urlsplit(file)
+    return unquote(parts.path) if parts.scheme == "file" else file

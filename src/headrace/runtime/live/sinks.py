@@ -1,0 +1,168 @@
+"""Where answers go: each query's windows, complete, each once.
+
+A sink may be asked again for what it has had already, if the driver ended in between: what it is given is the
+same, and known by the same names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.runtime.live.files import Folder
+from headrace.runtime.live.log import Given
+from headrace.runtime.live.outbox import STARTS
+from headrace.sources.stream import absolute
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAnswer:
+    """The answer of a query for one window: `run`, `query` and `start` name it, always the same."""
+
+    run: str
+    query: str
+    start: datetime
+    end: datetime
+    table: pa.Table
+    early: bool = False
+    """Whether the window is still open, so that this is not the last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A file of answers for a sink: windows of one query."""
+
+    run: str
+    batch: int
+    given: Given
+    range_us: int
+    folder: Folder
+
+    @property
+    def name(self) -> str:
+        """A name for the file that no other delivery has."""
+        stem = self.given.file.removesuffix(".parquet").removeprefix(self.given.query)
+        return f"{self.run}-{self.batch:012}{stem}.parquet"
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self.folder.path(self.given.file)
+
+    def windows(self) -> Iterator[WindowAnswer]:
+        """The windows, one after another."""
+        given = self.given
+        with pq.ParquetFile(self.path) as file:
+            held = (file.schema_arrow.metadata or {}).get(STARTS)
+            starts: list[int] = json.loads(held) if held is not None else [given.start_us]
+            for number, start_us in enumerate(starts):
+                table = file.read_row_group(number) if held is not None else file.read()
+                start = _EPOCH + timedelta(microseconds=start_us)
+                end = start + timedelta(microseconds=self.range_us)
+                yield WindowAnswer(self.run, given.query, start, end, table.replace_schema_metadata(None))
+
+
+class Sink(Protocol):
+    """Takes in answers."""
+
+    def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
+        """Take in some windows; the same may come again, and must then change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSink:
+    """A folder per query below a folder; each file has whole windows, and appears at once."""
+
+    folder: str
+
+    def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
+        """See `Sink`."""
+        target = Folder(absolute(self.folder)) / delivery.given.query
+        target.copy(delivery.folder, delivery.given.file, delivery.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachWindow:
+    """Calls a function with each window of each query, in the driver.
+
+    After a crash it may be called again with the same window; `answer.run`, `query` and `start` tell.
+    """
+
+    function: Callable[[WindowAnswer], object]
+
+    def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
+        """See `Sink`."""
+        for answer in delivery.windows():
+            self.function(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSink:
+    """Calls a function with a DataFrame of a query's new windows: for any sink that Spark can write to.
+
+    The function is given the query's name, the DataFrame and a name of this delivery, the same if it comes again.
+    """
+
+    function: Callable[[str, DataFrame, str], object]
+
+    def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
+        """See `Sink`."""
+        name = delivery.name.removesuffix(".parquet")
+        self.function(delivery.given.query, spark.read.parquet(delivery.path), name)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSink:
+    """Prints the first rows of each window."""
+
+    rows: int = 5
+
+    def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
+        """See `Sink`."""
+        for answer in delivery.windows():
+            table = answer.table
+            print(
+                f"{answer.query}  {answer.start:%Y-%m-%d %H:%M:%S} to {answer.end:%H:%M:%S}  {len(table):,} rows"
+            )
+            for row in table.slice(0, self.rows).to_pylist():
+                print("  " + "  ".join(f"{name}={_shown(value)}" for name, value in row.items()))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_shown(inner)}" for name, inner in value.items()) + "}"
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
+
+
+AnySink = str | Path | Literal["console"] | Callable[[WindowAnswer], object] | Sink
+
+
+def as_sinks(given: AnySink | Sequence[AnySink]) -> tuple[Sink, ...]:
+    """Sinks as users write them: a folder, "console", a function that takes a `WindowAnswer`, or a sink."""
+    each: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    return tuple(map(_as_sink, each))
+
+
+def _as_sink(given: Any) -> Sink:
+    if given == "console":
+        return ConsoleSink()
+    if isinstance(given, (str, Path)):
+        return ParquetSink(str(given))
+    if hasattr(given, "deliver"):
+        sink: Sink = given
+        return sink
+    if callable(given):
+        return ForeachWindow(given)
+    raise TypeError(f"{given!r} is no sink: give a folder, 'console', a function of a window, or a sink")

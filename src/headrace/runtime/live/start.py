@@ -1,0 +1,117 @@
+"""The start of a run: a new one, or one that goes on from where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import LogError, StreamError
+from headrace.query import Query
+from headrace.query.interval import parse_interval_us
+from headrace.runtime.live.clock import Clock
+from headrace.runtime.live.engine import Engine, Settings
+from headrace.runtime.live.files import Folder
+from headrace.runtime.live.progress import Watcher
+from headrace.runtime.live.run import LiveRun
+from headrace.runtime.live.sinks import AnySink, as_sinks
+from headrace.runtime.live.version import Desk, Version
+from headrace.sources import Stream
+from headrace.sources.stream import absolute
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FILES = "path string, modificationTime timestamp, length long, content binary"
+"""What Spark knows of any file; workers read the records."""
+_BUCKETS_PER_CORE = 4
+
+
+def start_run(
+    queries: Mapping[str, Query],
+    stream: Stream,
+    spark: SparkSession,
+    parse: Callable[[str, str], Query],
+    *,
+    sink: AnySink | Sequence[AnySink],
+    checkpoint: str,
+    name: str | None,
+    trigger: str,
+    retain: str | None,
+    ahead: str,
+    files_per_batch: int | None,
+    budget: int,
+) -> LiveRun:
+    """Start a run, or go on with the one whose checkpoint it is; see `Workload.start`."""
+    records, of_files = _records(stream, spark, files_per_batch)
+    folder = Folder(absolute(checkpoint)).make()
+    clock = Clock(_interval_us("lateness", stream.lateness or "0 seconds"), _interval_us("ahead", ahead))
+    settings = Settings(
+        name or folder.name,
+        clock,
+        _interval_us("retain", retain) if retain is not None else 0,
+        budget,
+        _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism,
+    )
+    engine = Engine(stream, spark, folder, as_sinks(sink), settings)
+    if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):
+        raise LogError(f"'{checkpoint}' has a log, but Spark's own checkpoint in it is gone; begin a new run")
+    desk = Desk(stream, spark, budget)
+    version = _version(engine, desk, queries)
+    run = LiveRun(engine, desk, version, Watcher(folder), parse)
+    run.begin(records, of_files, f"{folder.uri}/spark", _trigger(trigger))
+    return run
+
+
+def _version(engine: Engine, desk: Desk, queries: Mapping[str, Query]) -> Version:
+    """The version to go on with: queries that are new join it, and others leave."""
+    version = engine.versions.latest()
+    if version is None:
+        version = desk.first(queries)
+        engine.versions.put(version)
+        return version
+    same = {name for name, query in queries.items() if _text(version.queries.get(name)) == _text(query)}
+    if same == set(queries) == set(version.queries):
+        return version
+    for name in [name for name in queries if name not in same and name not in version.queries]:
+        version = desk.with_query(version, queries[name])
+    for name in [name for name in version.queries if name not in same and name not in set(queries) - same]:
+        version = desk.without_query(version, name)
+    for name in [name for name in queries if name in version.queries and name not in same]:
+        if _text(version.queries[name]) != _text(queries[name]):
+            version = desk.replaced(version, queries[name])
+    engine.versions.put(version)
+    return version
+
+
+def _text(query: Query | None) -> str:
+    return query.source.original.text.strip() if query is not None else ""
+
+
+def _records(stream: Stream, spark: SparkSession, files_per_batch: int | None) -> tuple[DataFrame, bool]:
+    """What Spark streams: records, or the names of files that workers read."""
+    if not isinstance(stream.data, str):
+        if not stream.data.isStreaming:
+            raise StreamError(f"'{stream.name}' is a DataFrame that ends; use run, or spark.readStream to make it")
+        if files_per_batch is not None:
+            raise StreamError("files_per_batch is for a folder of Parquet; a DataFrame has options of its own")
+        return stream.data, False
+    reader = spark.readStream.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
+    reader = reader.option("pathGlobFilter", "*.parquet")
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    # What is in a file is read only where it is asked for.
+    return reader.load(stream.data).select("path"), True
+
+
+def _trigger(text: str) -> dict[str, Any]:
+    if text == "available now":
+        return {"availableNow": True}
+    _interval_us("trigger", text)
+    return {"processingTime": text}
+
+
+def _interval_us(what: str, text: str) -> int:
+    try:
+        return parse_interval_us(text)
+    except ValueError as error:
+        raise StreamError(f"{what}: {error}") from error

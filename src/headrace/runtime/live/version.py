@@ -1,0 +1,258 @@
+"""A version of a run's plan, with all that it takes to run it; queries that come and go make a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.algebra.states import Fact
+from headrace.errors import Problem, WorkloadError
+from headrace.kernel.conditions import Conditions
+from headrace.kernel.low import node_inputs, table_bytes
+from headrace.plan.build import Planner
+from headrace.plan.costs import load_costs
+from headrace.plan.guard import Guarded, guarded
+from headrace.plan.member import Facts, needed_expressions
+from headrace.plan.plan import Plan
+from headrace.plan.search import DEFAULT
+from headrace.plan.sizes import Block, Sizes
+from headrace.plan.slices import Slices
+from headrace.query import Expression, Query, Window
+from headrace.runtime.batch import arrow_types, group_schema, session_of, types_of
+from headrace.runtime.finish import Groups, finishing_sql
+from headrace.runtime.live.finisher import Finisher
+from headrace.runtime.reference import analyse
+from headrace.runtime.session import user_functions
+from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sample
+from headrace.sources import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Version:
+    """A plan, and what is known of everything in it."""
+
+    number: int
+    plan: Plan
+    queries: Mapping[str, Query]
+    facts: Facts
+    session: Session
+    ways: Ways
+    conditions: Conditions
+    inputs: tuple[Expression, ...]
+    """What workers compute of records: the time first, then what roots and the counting of late records need."""
+    schemas: tuple[pa.Schema, ...]
+    """Those of the answers' groups;"""
+    finishers: tuple[Finisher | None, ...]
+    """what makes the answers of them, where it is not Spark that has to;"""
+    statements: tuple[str, ...]
+    """as SQL."""
+    joined: Mapping[str, int]
+    """The version with which each query came;"""
+    backfill: frozenset[str]
+    """those that begin with windows of before they came."""
+
+    def __post_init__(self) -> None:
+        assert len(self.schemas) == len(self.plan.answers)
+
+    @cached_property
+    def root_places(self) -> dict[str, int]:
+        """Where roots are among the plan's nodes, by their ids."""
+        return {self.plan.nodes[root].id: root for root in self.plan.roots}
+
+    def start_of(self, root: str, number: int) -> int:
+        """When a slice of a root begins."""
+        slices = self.plan.nodes[self.root_places[root]].slices
+        assert isinstance(slices, Slices), "roots have slices"
+        return number * slices.unit_us + slices.offset_us
+
+    @cached_property
+    def roots(self) -> dict[str, str]:
+        """The root that each query comes from, by its id."""
+        plan = self.plan
+        return {answer.query.name: plan.nodes[plan.root_of(answer.node)].id for answer in plan.answers}
+
+    @cached_property
+    def windows(self) -> dict[str, Window]:
+        """The window of each query."""
+        windows = ((answer.query.name, answer.query.window) for answer in self.plan.answers)
+        return {name: window for name, window in windows if window is not None}
+
+    def number_of(self, query: str) -> int:
+        """Which of the plan's answers is a query's."""
+        return next(n for n, answer in enumerate(self.plan.answers) if answer.query.name == query)
+
+
+class Desk:
+    """Makes versions: it knows the stream, and asks Spark what expressions mean."""
+
+    def __init__(self, stream: Stream, spark: SparkSession, budget: int) -> None:
+        self._stream = stream
+        self._spark = spark
+        self._budget = budget
+        self._frame = stream.dataframe(spark)
+        self._blocks: Sequence[Block] = ()
+        self._records, self._span_us = 0, 1
+
+    def first(self, queries: Mapping[str, Query], number: int = 1) -> Version:
+        """The version of some queries, planned from what the stream shows; raises `WorkloadError`."""
+        known = self._look_at(queries)
+        return self._version(number, known.planner.plan(known.inner.values(), DEFAULT), queries, known)
+
+    def with_query(self, version: Version, query: Query, backfill: bool = False) -> Version:
+        """A version with one query more; raises `WorkloadError`, and nothing has changed."""
+        queries = {**version.queries, query.name: query}
+        known = self._look_at(queries)
+        plan = version.plan.with_query(known.inner[query.name], known.planner).plan
+        made = self._version(version.number + 1, plan, queries, known)
+        return replace(
+            made,
+            joined={**version.joined, query.name: made.number},
+            backfill=version.backfill | {query.name} if backfill else version.backfill - {query.name},
+        )
+
+    def replaced(self, version: Version, query: Query) -> Version:
+        """A version with another query of the same name; it joins as one that is new."""
+        others = {name: other for name, other in version.queries.items() if name != query.name}
+        if not others:
+            return replace(self.first({query.name: query}, version.number + 1))
+        return self.with_query(self.without_query(version, query.name), query)
+
+    def without_query(self, version: Version, name: str) -> Version:
+        """A version with one query less; raises `WorkloadError` where there is no such query."""
+        queries = {other: query for other, query in version.queries.items() if other != name}
+        if not queries:
+            raise WorkloadError(
+                [Problem(f"'{name}' is the only query left; stop the run in place of removing it")]
+            )
+        known = self._look_at(queries)
+        plan = version.plan.without_query(name, known.planner).plan
+        made = self._version(version.number + 1, plan, queries, known)
+        return replace(
+            made,
+            joined={query: number for query, number in version.joined.items() if query != name},
+            backfill=version.backfill - {name},
+        )
+
+    def _look_at(self, queries: Mapping[str, Query]) -> _Known:
+        """What is known of queries' expressions."""
+        check_queries(queries.values(), self._stream)
+        frame, spark = self._frame, self._spark
+        schemas = _schemas(analyse(queries, self._stream, spark, frame))
+        session = session_of(frame, spark, user_functions(spark))
+        safe = cache(session.never_raises)
+        inner = {name: guarded(query, safe) for name, query in queries.items()}
+        needed = list(dict.fromkeys(e for each in inner.values() for e in needed_expressions(each)))
+        # What is to come may be larger than anything so far, or null.
+        facts = {e: Fact(kind) for e, kind in types_of(needed, frame, session.columns).items()}
+        names = {name.lower(): name for name in self._stream.column_names}
+        ways = find_ways(Source(names, ()), facts, facts, session)
+        wheres = dict.fromkeys(each.query.where for each in inner.values() if each.query.where in facts)
+        keys = [key for each in inner.values() for key in each.keys]
+        conditions, filters = learn_filters(filter(None, wheres), keys, facts, session)
+        planner = Planner(
+            facts,
+            self._sizes(needed, ways, session),
+            spark.sparkContext.defaultParallelism,
+            load_costs(),
+            table_bytes(self._budget),
+            filters,
+            end=False,
+        )
+        return _Known(inner, facts, session, ways, conditions, planner, schemas)
+
+    def _sizes(self, needed: Iterable[Expression], ways: Ways, session: Session) -> Sizes:
+        source = Source.of(self._stream, needed)
+        if source is None:
+            return Sizes(self._blocks, self._records, self._span_us)
+        return Sizes(sample(source, ways, session), source.records, source.span_us(self._stream.time))
+
+    def _version(self, number: int, plan: Plan, queries: Mapping[str, Query], known: _Known) -> Version:
+        if plan.beside:
+            problems = [Problem(f"cannot run in a stream: {reason}", origin=name) for name, reason in plan.beside]
+            raise WorkloadError(problems)
+        time_zone = known.session.time_zone
+        groups = [Groups.of(answer.query, self._stream.column_names) for answer in plan.answers]
+        schemas, finishers, statements = [], [], []
+        for answer, own in zip(plan.answers, groups, strict=True):
+            name = answer.query.name
+            held = group_schema(answer, own, known.facts)
+            schemas.append(held)
+            finishers.append(Finisher.of(answer.query, own, held, known.schemas[name], time_zone))
+            statements.append(finishing_sql(answer.query, own, known.schemas[name].names))
+        (time,) = {answer.query.window.time for answer in plan.answers if answer.query.window is not None}
+        wheres = [answer.query.where for answer in plan.answers if answer.query.where is not None]
+        roots = [e for root in plan.roots for e in node_inputs(plan.nodes[root])]
+        inputs = tuple(dict.fromkeys([time, *roots, *wheres]))
+        return Version(
+            number,
+            replace(plan, estimate=None),
+            queries,
+            known.facts,
+            known.session,
+            known.ways,
+            known.conditions,
+            inputs,
+            tuple(schemas),
+            tuple(finishers),
+            tuple(statements),
+            dict.fromkeys(queries, number),
+            frozenset(),
+        )
+
+    def read(self, files: Sequence[str]) -> DataFrame:
+        """Some files of the stream as Spark reads them."""
+        return self._spark.read.schema(self._frame.schema).parquet(*files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    inner: Mapping[str, Guarded]
+    facts: Facts
+    session: Session
+    ways: Ways
+    conditions: Conditions
+    planner: Planner
+    schemas: Mapping[str, pa.Schema]
+
+
+def _schemas(frames: Mapping[str, DataFrame]) -> dict[str, pa.Schema]:
+    """Those of the answers; raises `WorkloadError` where one could not be written to a file."""
+    schemas, problems = {}, []
+    for name, frame in frames.items():
+        kinds = arrow_types(frame)
+        if len(kinds) < len(frame.schema.fields):
+            names = [field.name for field in frame.schema.fields]
+            odd = next(n for n in names if n not in kinds or names.count(n) > 1)
+            hint = "give it a name of its own, or another type"
+            problems.append(Problem(f"the column '{odd}' cannot be written to a file", origin=name, hint=hint))
+        schemas[name] = pa.schema(list(kinds.items()))
+    if problems:
+        raise WorkloadError(problems)
+    return schemas
+
+
+def check_queries(queries: Iterable[Query], stream: Stream) -> None:
+    """Raise `WorkloadError` with all reasons why queries cannot run over a stream that never ends."""
+    problems = []
+    for query in queries:
+        if not query.shareable:
+            problems += [
+                replace(obstacle.place, message=f"cannot run in a stream: {obstacle.reason}")
+                for obstacle in query.obstacles
+            ]
+        elif query.window is None:
+            hint = f"add window({stream.time}, '1 minute') to GROUP BY"
+            message = "has no window, so that its answer would never be complete"
+            problems.append(Problem(message, origin=query.source.origin or query.name, hint=hint))
+        elif (query.window.time.column or "").lower() != stream.time.lower():
+            message = f"has a window over {query.window.time.sql}; the stream's time is {stream.time}"
+            problems.append(Problem(message, origin=query.source.origin or query.name))
+    if problems:
+        raise WorkloadError(problems)
