@@ -111,6 +111,9 @@ class Workload(Mapping[str, Query]):
         retain: str | None = None,
         ahead: str = "1 day",
         files_per_batch: int | None = None,
+        dead_letters: str | None = None,
+        watch: str | Path | None = None,
+        metrics_port: int | None = None,
         budget: int = BUDGET_BYTES,
     ) -> LiveRun:
         """Answer the queries over a stream that never ends: each window once, when the watermark passes its end.
@@ -121,7 +124,9 @@ class Workload(Mapping[str, Query]):
         from where it was, also after a crash, and nothing is lost or given twice. `trigger` says how often Spark
         looks for new records, or "available now": until there are no more. Partials of windows that have been
         given are kept for `retain`, for queries that join with a backfill. A record whose time is later than the
-        wall clock, and than all others, by more than `ahead` is set aside.
+        wall clock, and than all others, by more than `ahead` is set aside. Records that did not count, or not for
+        all queries, go to the folder `dead_letters`. Queries that come into the folder `watch` as `*.sql`, or
+        leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`.
         """
         spark = spark or start_session()
         own = user_functions(spark)
@@ -141,6 +146,10 @@ class Workload(Mapping[str, Query]):
             retain=retain,
             ahead=ahead,
             files_per_batch=files_per_batch,
+            dead_letters=dead_letters,
+            watch=Path(watch) if watch is not None else None,
+            read_texts=lambda folder: ((name, source.text) for name, source in read_texts(folder)),
+            metrics_port=metrics_port,
             budget=budget,
         )
 

@@ -12,6 +12,7 @@ from headrace.cli.bench import bench
 from headrace.cli.calibrate import calibrate
 from headrace.cli.console import Debug, exit_code, report
 from headrace.cli.generate import generate
+from headrace.cli.live import ctl, log, stream, top
 from headrace.cli.plan import plan
 from headrace.cli.run import run
 from headrace.errors import HeadraceError
@@ -25,9 +26,13 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(plan)
+app.command()(stream)
+app.command()(top)
 app.command()(bench)
 app.command()(calibrate)
 app.add_typer(generate, name="generate")
+app.add_typer(ctl, name="ctl")
+app.add_typer(log, name="log")
 
 
 def _version(value: bool) -> None:

@@ -21,7 +21,7 @@ from headrace.query.rewrite import rewrite
 from headrace.query.window import is_window_call
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 WINDOW = "window"
 
@@ -44,12 +44,15 @@ class Groups:
         return Groups(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
 
 
-def finishing_sql(query: Query, groups: Groups, names: Sequence[str]) -> str:
-    """SQL over `{groups}` that gives the query's answer; `names` are those of its columns."""
+def finishing_sql(
+    query: Query, groups: Groups, names: Sequence[str], more: Mapping[str, str] | None = None
+) -> str:
+    """SQL over `{groups}` that gives the query's answer; `names` are those of its columns, and `more` follow."""
     outputs, having = finishing_texts(query, groups)
     parts = dict(_replacements(query, groups))
+    columns = [*zip(outputs, names, strict=True), *((sql, name) for name, sql in (more or {}).items())]
     clauses = [
-        "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in zip(outputs, names, strict=True)),
+        "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in columns),
         "FROM {groups}",
         f"WHERE {having}" if having else "",
         "ORDER BY " + ", ".join(f"{rewrite(item.expression, parts)} {item.suffix}" for item in query.order)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from headrace.kernel.due import Numbers
 from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from
 from headrace.runtime.live.compact import compacted
+from headrace.runtime.live.dead import LETTERS, write_letters
 from headrace.runtime.live.emit import Emitter
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.intake import Taken, take_in
@@ -26,6 +27,7 @@ from headrace.runtime.live.sinks import Delivery, Sink
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.versions import Versions
 from headrace.sources import Stream
+from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +42,8 @@ class Settings:
     retain_us: int
     budget: int
     buckets: int
+    dead_letters: str | None = None
+    """A folder for records that did not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Engine:
             return Done(before, before, version, None, (), watch.phases)
         passing("begin")
         commit = joined(before, version)
+        joined_us = commit.queries
         most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
         taken = take_in(
             frame, files, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
@@ -112,6 +117,12 @@ class Engine:
         )
         commit, measures = self._emit(commit, version)
         watch.note("emit")
+        if self._settings.dead_letters is not None and taken.counts.lost:
+            given = tuple((name, window, joined_us[name]) for name, window in version.windows.items())
+            folder = self._outbox.of(batch)
+            letters = write_letters(frame, self._stream.time, version, given, most_us, folder)
+            commit = replace(commit, given=(*commit.given, *letters))
+            watch.note("dead letters")
         commit = self._trim(commit, version)
         commit = replace(
             commit, entries=compacted(commit.entries, self._versions_of(commit), self.log, self._spark)
@@ -142,7 +153,7 @@ class Engine:
             shelf = (shelves / name).make().uri
             try:
                 groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
-                given = self._outbox.fill(commit.batch, version, groups, wanted, shelf)
+                given = self._outbox.fill(commit.batch, version, groups, shelf)
             finally:
                 shelves.delete(name)
             passing("outbox filled")
@@ -188,7 +199,10 @@ class Engine:
         there = set(folder.names())
         version = self.versions[commit.version] if commit.given else None
         for given in commit.given:
-            if given.file in there and version is not None:
+            if given.query == LETTERS and given.file in there and self._settings.dead_letters is not None:
+                name = f"{commit.run}-{commit.batch:012}.parquet"
+                Folder(absolute(self._settings.dead_letters)).copy(folder, given.file, name)
+            elif given.file in there and version is not None:
                 range_us = version.windows[given.query].range_us
                 delivery = Delivery(commit.run, commit.batch, given, range_us, folder)
                 for sink in self._sinks:

@@ -59,6 +59,11 @@ class Counts:
     ahead: int = 0
     late: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def lost(self) -> int:
+        """How much did not count."""
+        return self.no_time + self.ahead + sum(self.late.values())
+
     def plus(self, other: Counts) -> Counts:
         """Both together."""
         late = dict(self.late)

@@ -17,7 +17,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.errors import RunError
-from headrace.kernel.due import Numbers, stretch_of
+from headrace.kernel.due import stretch_of
 from headrace.kernel.shelf import Kept, Reader
 from headrace.query import Window
 from headrace.runtime.batch import spark_schema
@@ -25,7 +25,7 @@ from headrace.runtime.live.emit import Groups
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
-from headrace.runtime.live.version import Version
+from headrace.runtime.live.version import STARTED, Version
 from headrace.runtime.results import describe_failure
 from headrace.runtime.worker import Batches, typed
 
@@ -98,7 +98,6 @@ class Outbox:
         batch: int,
         version: Version,
         groups: Mapping[str, Sequence[Groups]],
-        due: Mapping[str, Numbers],
         shelf: str,
     ) -> tuple[Given, ...]:
         """Finish the groups of queries, which lie on a shelf."""
@@ -111,7 +110,7 @@ class Outbox:
             own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
             finisher = version.finishers[number]
             if finisher is None:
-                found += self._by_spark(name, own, version.statements[number], due[name], folder, shelf)
+                found += self._by_spark(name, own, version, folder, shelf)
             else:
                 writings.append(_Writing(f"{name}.parquet", own, finisher))
                 sizes[writings[-1].file] = sum(part.rows for part in parts)
@@ -142,35 +141,45 @@ class Outbox:
             raise RunError(describe_failure(error)) from error
         return [row.asDict() for row in rows]
 
-    def _by_spark(
-        self, name: str, groups: _Groups, statement: str, due: Numbers, folder: Folder, shelf: str
-    ) -> Iterator[Given]:
-        """Each window by itself: what is ordered, or cut off, is so inside its window."""
+    def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
+        """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
+        number = version.number_of(name)
+        statement, query = version.statements[number], version.plan.answers[number].query
+        numbers = sorted({number for number, _ in groups.by_window(Reader(shelf))})
+        if query.order or query.limit or query.offset:
+            written = [given for n in numbers for given in self._job(name, groups, statement, [n], folder, shelf)]
+        else:
+            written = self._job(name, groups, statement, numbers, folder, shelf)
+        return written
+
+    def _job(
+        self, name: str, groups: _Groups, statement: str, wanted: Sequence[int], folder: Folder, shelf: str
+    ) -> list[Given]:
+        """Some windows by a job of Spark's: the answer of each is a file."""
         from py4j.protocol import Py4JJavaError  # see session.py
         from pyspark.errors import PySparkException
 
-        kinds = spark_schema(groups.schema)
-        for number in sorted({number for number, _ in groups.by_window(Reader(shelf))}):
+        def read(batches: Batches) -> Batches:
+            for _ in batches:
+                yield from (own for number, own in groups.by_window(Reader(shelf)) if number in wanted)
 
-            def read(batches: Batches, wanted: int = number) -> Batches:
-                for _ in batches:
-                    yield from (own for place, own in groups.by_window(Reader(shelf)) if place == wanted)
-
-            frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, kinds)
-            file = f"{name}-{number - due[0]:06}.parquet"
-            try:
-                finished = self._spark.sql(statement, groups=frame).coalesce(1)
-                finished.write.mode("overwrite").parquet(f"{folder.uri}/{file}.parts")
-            except (PySparkException, Py4JJavaError) as error:
-                raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
-            parts = folder / f"{file}.parts"
-            (part,) = (part for part in parts.names() if part.endswith(".parquet"))
-            folder.copy(parts, part, file)
-            folder.delete(f"{file}.parts")
+        frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(groups.schema))
+        parts = folder / f"{name}.parts"
+        try:
+            finished = self._spark.sql(statement, groups=frame).coalesce(1)
+            finished.write.mode("overwrite").partitionBy(STARTED).parquet(parts.uri)
+        except (PySparkException, Py4JJavaError) as error:
+            raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
+        found = []
+        for part in parts.names():
+            start_us = int(part.removeprefix(f"{STARTED}="))
+            (own,) = (file for file in (parts / part).names() if file.endswith(".parquet"))
+            file = f"{name}-{start_us}.parquet"
+            folder.copy(parts / part, own, file)
             rows = pq.read_metadata(folder.path(file)).num_rows
-            start, end = stretch_of(groups.window, (number, number + 1))
-            if rows:
-                yield Given(name, file, rows, start, end)
+            found.append(Given(name, file, rows, start_us, start_us + groups.window.range_us))
+        folder.delete(parts.name)
+        return found
 
     def clear(self, batch: int) -> None:
         """All sinks have what a micro-batch gave."""

@@ -11,7 +11,9 @@ from urllib.parse import unquote, urlsplit
 from headrace.errors import HeadraceError, Problem, RunError, WorkloadError
 from headrace.plan.plan import Plan
 from headrace.query import Query
+from headrace.runtime.live.control import Controller
 from headrace.runtime.live.engine import Engine
+from headrace.runtime.live.metrics import MetricsServer
 from headrace.runtime.live.points import passing
 from headrace.runtime.live.progress import Progress, Watcher
 from headrace.runtime.live.version import Desk, Version
@@ -32,8 +34,11 @@ class LiveRun:
         version: Version,
         watcher: Watcher,
         parse: Callable[[str, str], Query],
+        metrics_port: int | None = None,
     ) -> None:
         """`parse` makes a checked query of a name and a text."""
+        self._metrics = MetricsServer(watcher, metrics_port) if metrics_port is not None else None
+        self._controller: Controller | None = None
         self._engine = engine
         self._desk = desk
         self._version = version
@@ -120,7 +125,11 @@ class LiveRun:
 
     def stop(self) -> None:
         """End the run, after the micro-batch that it is at; whoever starts it again goes on from there."""
+        if self._controller is not None:
+            self._controller.close()
         self._started.stop()
+        if self._metrics is not None:
+            self._metrics.close()
 
     def __enter__(self) -> LiveRun:
         return self
@@ -132,6 +141,21 @@ class LiveRun:
     def _started(self) -> StreamingQuery:
         assert self._query is not None, "a run is handed out when it has started"
         return self._query
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where Prometheus finds the metrics, if it does."""
+        return self._metrics.port if self._metrics is not None else None
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Queries of the watched folder that could not be added, and why."""
+        return dict(self._controller.refused) if self._controller is not None else {}
+
+    def listen(self, controller: Controller) -> None:
+        """Take changes from outside this process."""
+        self._controller = controller
+        controller.start()
 
     def begin(self, records: DataFrame, of_files: bool, checkpoint: str, trigger: Mapping[str, Any]) -> None:
         """Deliver what is left, and have Spark give micro-batches: of records, or `of_files` that have some."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import LogError, StreamError
 from headrace.query import Query
 from headrace.query.interval import parse_interval_us
 from headrace.runtime.live.clock import Clock
+from headrace.runtime.live.control import Controller, ReadTexts
 from headrace.runtime.live.engine import Engine, Settings
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.progress import Watcher
@@ -39,6 +41,10 @@ def start_run(
     retain: str | None,
     ahead: str,
     files_per_batch: int | None,
+    dead_letters: str | None,
+    watch: Path | None,
+    read_texts: ReadTexts,
+    metrics_port: int | None,
     budget: int,
 ) -> LiveRun:
     """Start a run, or go on with the one whose checkpoint it is; see `Workload.start`."""
@@ -51,14 +57,16 @@ def start_run(
         _interval_us("retain", retain) if retain is not None else 0,
         budget,
         _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism,
+        dead_letters,
     )
     engine = Engine(stream, spark, folder, as_sinks(sink), settings)
     if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):
         raise LogError(f"'{checkpoint}' has a log, but Spark's own checkpoint in it is gone; begin a new run")
     desk = Desk(stream, spark, budget)
     version = _version(engine, desk, queries)
-    run = LiveRun(engine, desk, version, Watcher(folder), parse)
+    run = LiveRun(engine, desk, version, Watcher(folder), parse, metrics_port)
     run.begin(records, of_files, f"{folder.uri}/spark", _trigger(trigger))
+    run.listen(Controller(run, folder, watch, read_texts))
     return run
 
 

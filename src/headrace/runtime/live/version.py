@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+STARTED = "__window_started"
+"""When the window of a row begins, in microseconds: the last column of what Spark finishes."""
+_STARTED_SQL = "unix_micros(CAST(window.start AS TIMESTAMP))"
+
+
 @dataclass(frozen=True)
 class Version:
     """A plan, and what is known of everything in it."""
@@ -185,7 +190,7 @@ class Desk:
             held = group_schema(answer, own, known.facts)
             schemas.append(held)
             finishers.append(Finisher.of(answer.query, own, held, known.schemas[name], time_zone))
-            statements.append(finishing_sql(answer.query, own, known.schemas[name].names))
+            statements.append(finishing_sql(answer.query, own, known.schemas[name].names, {STARTED: _STARTED_SQL}))
         (time,) = {answer.query.window.time for answer in plan.answers if answer.query.window is not None}
         wheres = [answer.query.where for answer in plan.answers if answer.query.where is not None]
         roots = [e for root in plan.roots for e in node_inputs(plan.nodes[root])]
@@ -227,9 +232,11 @@ def _schemas(frames: Mapping[str, DataFrame]) -> dict[str, pa.Schema]:
     schemas, problems = {}, []
     for name, frame in frames.items():
         kinds = arrow_types(frame)
-        if len(kinds) < len(frame.schema.fields):
-            names = [field.name for field in frame.schema.fields]
-            odd = next(n for n in names if n not in kinds or names.count(n) > 1)
+        names = [field.name.lower() for field in frame.schema.fields]
+        odd = next(
+            (f.name for f in frame.schema.fields if f.name not in kinds or names.count(f.name.lower()) > 1), None
+        )
+        if odd is not None:
             hint = "give it a name of its own, or another type"
             problems.append(Problem(f"the column '{odd}' cannot be written to a file", origin=name, hint=hint))
         schemas[name] = pa.schema(list(kinds.items()))

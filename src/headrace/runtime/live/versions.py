@@ -32,12 +32,22 @@ class Versions:
             self._known[number] = self._read(number)
         return self._known[number]
 
+    def texts(self) -> dict[str, str]:
+        """The queries of the last version, without the rest of it."""
+        numbers = self._numbers()
+        if not numbers:
+            return {}
+        line, _, _ = self._folder.read(_name(numbers[-1])).partition(b"\n")
+        texts: dict[str, str] = json.loads(line)["queries"]
+        return texts
+
     def put(self, version: Version) -> None:
         """Keep a version; from now on it is the last one, also for whoever starts again."""
         from pyspark import cloudpickle  # see session.py
 
         body = cloudpickle.dumps(version)  # type: ignore[no-untyped-call]
-        head = {"headrace": _RELEASE, "crc": zlib.crc32(body), "queries": sorted(version.queries)}
+        texts = {name: query.source.original.text for name, query in version.queries.items()}
+        head = {"headrace": _RELEASE, "crc": zlib.crc32(body), "queries": texts}
         self._folder.put(_name(version.number), json.dumps(head).encode() + b"\n" + body)
         self._known[version.number] = version
 

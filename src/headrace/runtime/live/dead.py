@@ -1,0 +1,69 @@
+"""Dead letters: records that did not count, or not for all queries, as they came and with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from headrace.plan.slices import Windows
+from headrace.query import Window
+from headrace.query.query import quote_name
+from headrace.runtime.live.files import Folder
+from headrace.runtime.live.log import Given, Standing
+from headrace.runtime.live.version import Version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LETTERS = "(dead letters)"
+"""In place of a query's name."""
+REASON, LATE_FOR = "headrace_reason", "headrace_late_for"
+_FILE = "dead-letters.parquet"
+
+
+def write_letters(
+    frame: DataFrame,
+    time: str,
+    version: Version,
+    standings: Sequence[tuple[str, Window, Standing]],
+    most_us: int,
+    folder: Folder,
+) -> list[Given]:
+    """The letters of a micro-batch, in a file of its outbox, where there are any."""
+    moment = f"unix_micros(CAST({quote_name(time)} AS TIMESTAMP))"
+    late = [
+        f"IF({_is_late(name, window, standing, moment, version)}, {_text(name)}, NULL)"
+        for name, window, standing in standings
+    ]
+    marked = frame.selectExpr(
+        "*",
+        f"CASE WHEN {quote_name(time)} IS NULL THEN 'no time' WHEN {moment} > {most_us} THEN 'ahead' "
+        f"ELSE 'late' END AS {REASON}",
+        f"array_compact(array({', '.join(late)})) AS {LATE_FOR}",
+    )
+    letters = marked.where(f"{REASON} <> 'late' OR size({LATE_FOR}) > 0")
+    parts = folder.make() / "dead.parts"
+    letters.coalesce(1).write.mode("overwrite").parquet(parts.uri)
+    files = [name for name in parts.names() if name.endswith(".parquet")]
+    for name in files:
+        folder.copy(parts, name, _FILE)
+    folder.delete(parts.name)
+    rows = pq.read_metadata(folder.path(_FILE)).num_rows if files else 0
+    return [Given(LETTERS, _FILE, rows, 0, 0)] if rows else []
+
+
+def _is_late(name: str, window: Window, standing: Standing, moment: str, version: Version) -> str:
+    """SQL: whether some window of a record has been given already."""
+    windows = Windows(window)
+    first, end = windows.first_from(standing.first_us), windows.open_at(standing.until_us)
+    where = version.queries[name].where
+    earliest = f"floor(({moment} - {window.range_us} - {windows.offset_us}) / {window.slide_us}D) + 1"
+    latest = f"floor(({moment} - {windows.offset_us}) / {window.slide_us}D)"
+    inside = f"least({latest}, {end - 1}) >= greatest({earliest}, {first})"
+    return f"({inside})" if where is None else f"({inside}) AND ({where.sql})"
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

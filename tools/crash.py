@@ -1,0 +1,101 @@
+"""Kill a run in every way and compare its answers with an undisturbed one's: `python -m tools.crash`.
+
+At every named point between two writes, at random moments, in its workers, and with a full disk.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from tests.harness.crash import (
+    FULL_DISK,
+    QUERIES,
+    answers,
+    kill_later,
+    kill_workers_later,
+    make_files,
+    run_once,
+    until_done,
+)
+
+from headrace.runtime.live.points import POINTS
+
+console = Console(soft_wrap=True, highlight=False)
+_RUN_S = 8.0
+"""About how long an undisturbed run works."""
+
+
+def main(
+    kills: Annotated[int, typer.Option(min=0, help="random moments at which the driver is killed")] = 50,
+    seed: Annotated[int, typer.Option(help="of the random moments")] = 1,
+) -> None:
+    """Crash, start again, compare."""
+    with tempfile.TemporaryDirectory(prefix="headrace-crash-") as place:
+        folder = Path(place)
+        make_files(folder / "files")
+        expected = _answers(folder, lambda _: None)
+        console.print(f"undisturbed: {', '.join(f'{name} {len(expected[name])} rows' for name in QUERIES)}")
+        wrong = 0
+        for name, disturb in _disturbances(kills, random.Random(seed)):
+            found = _answers(folder, disturb)
+            same = found == expected
+            wrong += not same
+            console.print(f"{name}: {'the same answers' if same else 'DIFFERENT ANSWERS'}")
+    console.print(f"{wrong} of the disturbed runs gave other answers")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _answers(folder: Path, disturb: Callable[[Path], None]) -> dict[str, list[tuple[object, ...]]]:
+    place = folder / "case"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    shutil.copytree(folder / "files", place / "in")
+    disturb(place)
+    until_done(place)
+    return answers(place)
+
+
+def _disturbances(kills: int, rng: random.Random) -> Iterator[tuple[str, Callable[[Path], None]]]:
+    for point in POINTS:
+        for count in (1, 3):
+            if point == "version written":
+                continue  # nothing changes in this run; live changes have a test of their own
+            yield f"at '{point}', time {count}", partial(run_once, point=f"{point}:{count}")  # type: ignore[misc]
+    for _ in range(kills):
+        seconds = rng.random() * _RUN_S
+        yield f"after {seconds:.2f} s", _killed(partial(kill_later, seconds=seconds))
+    for _ in range(max(1, kills // 10)):
+        seconds = rng.random() * _RUN_S
+        yield f"workers after {seconds:.2f} s", _killed(partial(kill_workers_later, seconds=seconds))
+    yield "with a full disk", _full_disk
+
+
+def _killed(disturb: Callable[[int], None]) -> Callable[[Path], None]:
+    def run(place: Path) -> None:
+        run_once(place, disturb=disturb)
+
+    return run
+
+
+def _full_disk(place: Path) -> None:
+    os.environ[FULL_DISK] = "1"
+    try:
+        ended = run_once(place)
+    finally:
+        del os.environ[FULL_DISK]
+    if ended.code == 0:
+        raise AssertionError("the disk was not full")
+
+
+if __name__ == "__main__":
+    typer.run(main)
