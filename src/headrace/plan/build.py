@@ -221,8 +221,9 @@ _EPOCHS_PER_CORE = 2
 """With so many epochs for each core, dealing by epoch alone keeps all of them busy."""
 
 
-def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None, cores: int) -> Deal:
+def _deal(members: Sequence[Member], slices: Slices | None, planner: Planner) -> Deal:
     """By the longest windows of which there are enough; else, or where nobody knows, by the commonest key too."""
+    span_us, cores = planner.span_us, planner.cores
     windows = [member.query.window for member in members]
     tumbling = dict.fromkeys(Slices.of(window) for window in windows if window is not None and window.tumbling)
     epoch = None
@@ -233,7 +234,9 @@ def _deal(members: Sequence[Member], slices: Slices | None, span_us: int | None,
     if epoch is not None and span_us is not None:
         return Deal(epoch)
     votes = [key for member in members for key in member.keys]
-    return Deal(epoch, max(dict.fromkeys(votes), key=votes.count, default=None))
+    key = max(dict.fromkeys(votes), key=votes.count, default=None)
+    # Queries that come and go have other windows: where records never end, rows are dealt so that these stay.
+    return Deal(epoch if planner.end or key is None else None, key)
 
 
 def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
@@ -271,7 +274,7 @@ def _plan(
         slices = shapes.slices(shape)
         about = shapes.any_of(shape), shapes.marks(shape)
         nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
-        deals.append(_deal(sharing[shape], slices, planner.span_us, planner.cores) if shape in sharing else None)
+        deals.append(_deal(sharing[shape], slices, planner) if shape in sharing else None)
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
     answers, found = [], list(expected)
     for shape in order:

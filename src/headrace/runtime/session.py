@@ -67,6 +67,8 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
         # Answers must not depend on the machine's own time zone.
         "spark.sql.session.timeZone": time_zone,
         "spark.driver.memory": f"{_driver_memory_mb()}m",
+        # The default is a form of the past that tells neither zones nor whole microseconds to other readers.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # No _SUCCESS file among the results: the whole folder appears at once or not at all.

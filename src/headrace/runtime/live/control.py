@@ -32,6 +32,9 @@ class Changing(Protocol):
     def remove(self, name: str) -> None:
         """One query less."""
 
+    def replace(self, name: str, text: str) -> None:
+        """Another query of the same name."""
+
 
 class Controller:
     """Looks for changes now and then, in a thread of its own."""
@@ -97,21 +100,21 @@ class Controller:
         except HeadraceError as error:
             logger.error("the watched folder: %s", error)
             return
-        for name in [name for name in self._seen if self._seen[name] != there.get(name)]:
-            self._change(name, None)
-        for name in [name for name in there if name not in self._seen]:
+        # First those that come: one query has to be there at all times.
+        for name in [name for name in there if self._seen.get(name) != there[name]]:
             self._change(name, there[name])
+        for name in [name for name in self._seen if name not in there]:
+            self._change(name, None)
 
     def _change(self, name: str, text: str | None) -> None:
         try:
             if text is None:
                 self._run.remove(name)
                 del self._seen[name]
-                self.refused.pop(name, None)
             else:
-                self._run.add(name, text)
+                (self._run.replace if name in self._seen else self._run.add)(name, text)
                 self._seen[name] = text
-                self.refused.pop(name, None)
+            self.refused.pop(name, None)
         except HeadraceError as error:
             self.refused[name] = str(error)
             logger.error("query '%s' of the watched folder was refused: %s", name, error)

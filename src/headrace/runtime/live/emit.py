@@ -191,7 +191,9 @@ class _Sorter:
         for (made, node), entries in self._lots.items():
             for query in due:
                 maker = self._maker(query, made)
-                if maker.roots[query] != node or (node == here[query] and _deals(maker)[node] == deals[node]):
+                if maker.roots[query] != node or (
+                    node == here[query] and _deals(self._versions[made])[node] == deals[node]
+                ):
                     continue
                 if any(self._inside(query, entry) for entry in entries):
                     stale.add(query)

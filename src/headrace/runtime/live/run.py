@@ -82,6 +82,13 @@ class LiveRun:
                 raise WorkloadError([Problem(f"there is no query named '{name}'")])
             self._adopt(self._desk.without_query(self._version, name))
 
+    def replace(self, name: str, text: str) -> None:
+        """Have another query of the same name, which joins as one that is new; raises `WorkloadError`."""
+        with self._changing:
+            if name not in self._version.queries:
+                raise WorkloadError([Problem(f"there is no query named '{name}'")])
+            self._adopt(self._desk.replaced(self._version, self._parse(name, text)))
+
     def _adopt(self, version: Version) -> None:
         self._engine.versions.put(version)
         passing("version written")
