@@ -16,6 +16,7 @@ from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, Report, write_json
 from headrace.bench.sharing.papers import QUERIES
 from headrace.bench.workloads import TOPICS, Topic
+from headrace.cli.bench_stream import bench_stream
 from headrace.cli.console import Debug, out, telling, waiting
 from headrace.cli.sharing import ROWS, TIMED_ROWS, Wanted, bench_sharing
 from headrace.errors import StreamError, did_you_mean
@@ -30,7 +31,8 @@ _FLIGHTS = (
 
 def bench(
     workload: Annotated[
-        str, typer.Argument(help="netflow, trades, flights, or sharing (the studies of two papers).")
+        str,
+        typer.Argument(help="netflow, trades, flights, stream, or sharing (the studies of two papers)."),
     ],
     rows: Annotated[
         int | None, typer.Option("--rows", min=1, help=f"How many records to make. [default: {_ROWS:,}]")
@@ -61,6 +63,12 @@ def bench(
         int, typer.Option("--sets", min=1, help="sharing: counts are the mean of so many sets of queries.")
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="sharing: another seed draws other queries.")] = 0,
+    files_per_batch: Annotated[
+        int, typer.Option("--files-per-batch", min=1, help="stream: files that are read at a time.")
+    ] = 3,
+    seconds: Annotated[
+        int, typer.Option("--seconds", min=0, help="stream: how long to measure the time to answers; 0: not.")
+    ] = 40,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Draw the figures into this PNG.")] = None,
     debug: Debug = False,
@@ -87,6 +95,20 @@ def bench(
             spark="spark" in _engines(engines) and not count_only,
         )
         bench_sharing(wanted, json_file)
+        return
+    if workload == "stream":
+        if growth or plot_file is not None or study or count_only or seed or sets > 1:
+            raise typer.BadParameter("stream has no --growth, --plot, --study, --count, --sets and --seed")
+        if data is not None and (rows is not None or profile is not None):
+            raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
+        topic = TOPICS["netflow"]
+        count = _limit_cores(cores)
+        with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
+            prepare = _Preparation(topic, profile or "backbone", data, rows or _ROWS, Path(scratch))
+            with waiting("preparing the records ..."):
+                base = prepare.base()
+            task = Task(base, topic.take(queries or topic.usual), count)
+            bench_stream(task, engines, files_per_batch, seconds, Path(scratch), json_file)
         return
     topic = _topic(workload)
     chosen = ("headrace",) if growth else _engines(engines)

@@ -1,0 +1,304 @@
+"""`headrace bench stream`: files as a stream, to completion, by plain Spark, its usual workaround and headrace.
+
+Plain Spark runs a streaming query for each question, all at a time. The workaround is one streaming query whose
+function groups each cached micro-batch for all questions, and leaves it to readers to merge what it writes. All
+read the same number of files at a time and write Parquet. Answers are compared before anything is reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.bench.check import Check, compare
+from headrace.bench.contest import Task
+from headrace.bench.in_spark import check_frame, workload_of
+from headrace.bench.question import Data, Question
+from headrace.bench.text import spark_text
+from headrace.errors import BenchError
+from headrace.runtime.live.sinks import WindowAnswer
+from headrace.sources import Stream
+from headrace.workload import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ENGINES = ("headrace", "spark", "foreach_batch", "flink")
+LATENESS = "10 seconds"
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRun:
+    """One engine: how long it took for all records, and the rows of its answers."""
+
+    engine: str
+    seconds: float
+    rows_out: int
+    scan_s: float = 0.0
+    """What of it is reading alone, where that was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """From the record that ends a window to its answer, at a steady rate: seconds of all windows."""
+
+    records_per_second: int
+    windows: int
+    median_s: float
+    most_s: float
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    """What was measured."""
+
+    rows: int
+    queries: int
+    cores: int
+    files_per_batch: int
+    runs: tuple[StreamRun, ...]
+    latency: Latency | None = None
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """How many times as long as headrace others took; Flink's, and then headrace's, without reading."""
+        by_engine = {run.engine: run for run in self.runs}
+        own = by_engine.get("headrace")
+        if own is None:
+            return {}
+        found = {name: run.seconds / own.seconds for name, run in by_engine.items() if name != "headrace"}
+        if (flink := by_engine.get("flink")) is not None:
+            found["flink"] = (flink.seconds - flink.scan_s) / max(1e-9, own.seconds - own.scan_s)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as the other benchmarks have it."""
+        runs = [{"records_per_second": round(self.rows / run.seconds), **asdict(run)} for run in self.runs]
+        plain = {"workload": "stream", "rows": self.rows, "queries": self.queries, "cores": self.cores}
+        more = {"files_per_batch": self.files_per_batch, "runs": runs, "ratios": self.ratios}
+        return {**plain, **more, "latency": asdict(self.latency) if self.latency is not None else None}
+
+
+@dataclass
+class StreamBench:
+    """The engines over one folder of files."""
+
+    task: Task
+    spark: SparkSession
+    scratch: Path
+    files_per_batch: int
+    tell: Tell
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def run(self, engines: Sequence[str]) -> list[StreamRun]:
+        """Each engine once for warming up, on the first files, and once in earnest; answers are compared."""
+        ways: Mapping[str, Callable[[Data, Path], float]] = {
+            "headrace": self._headrace,
+            "spark": self._spark_queries,
+            "foreach_batch": self._foreach_batch,
+        }
+        runs: list[StreamRun] = []
+        checks: dict[str, Mapping[str, Check]] = {}
+        few = self._first_files()
+        for engine in engines:
+            if engine not in ways:
+                continue
+            self.tell(f"warming up: {engine}")
+            ways[engine](few, self._place())
+            self.tell(f"{engine}: {self.task.data.rows:,} records, {len(self.task.questions)} queries")
+            out = self._place()
+            seconds = ways[engine](self.task.data, out)
+            if engine == "foreach_batch":
+                rows = self._check_totals(out)
+            else:
+                checks[engine] = self._checks(out)
+                rows = sum(check.rows for check in checks[engine].values())
+            runs.append(StreamRun(engine, seconds, rows, self._scan_s() if engine == "headrace" else 0.0))
+            self.tell(f"{engine}: {seconds:.1f} s, {self.task.data.rows / seconds:,.0f} records/s, {rows:,} rows")
+            shutil.rmtree(out)
+        names = {q.name: [m.name for m in q.measures] for q in self.task.questions}
+        for (one, first), (other, second) in itertools.pairwise(checks.items()):
+            compare(one, first, other, second, names)
+        return runs
+
+    def _headrace(self, data: Data, out: Path) -> float:
+        stream = Stream.parquet(str(data.path), data.stream, data.time, LATENESS)
+        workload = workload_of(self.task.questions, data, stream)
+        begin = time.perf_counter()
+        live = workload.start(
+            stream,
+            sink=str(out / "answers"),
+            checkpoint=str(out / "checkpoint"),
+            spark=self.spark,
+            trigger="available now",
+            files_per_batch=self.files_per_batch,
+        )
+        live.await_termination()
+        seconds = time.perf_counter() - begin
+        live.stop()
+        return seconds
+
+    def _spark_queries(self, data: Data, out: Path) -> float:
+        """A streaming query for each question, all started at once, as a user would have them."""
+        begin = time.perf_counter()
+        self._records(data).withWatermark(data.time, LATENESS).createOrReplaceTempView(data.stream)
+        running = []
+        for question in self.task.questions:
+            writer = self.spark.sql(spark_text(question, data)).writeStream.outputMode("append")
+            writer = writer.option("checkpointLocation", str(out / "checkpoints" / question.name))
+            place = str(out / "answers" / question.name)
+            running.append(writer.trigger(availableNow=True).format("parquet").start(place))
+        for query in running:
+            query.awaitTermination()
+        return time.perf_counter() - begin
+
+    def _foreach_batch(self, data: Data, out: Path) -> float:
+        """Each micro-batch cached, and grouped for every question; windows that go on are not merged."""
+
+        def write(frame: DataFrame, batch: int) -> None:
+            frame.persist()
+            frame.createOrReplaceTempView(data.stream)
+            for question in self.task.questions:
+                answer = frame.sparkSession.sql(spark_text(question, data))
+                answer.write.mode("overwrite").parquet(str(out / "answers" / question.name / f"{batch}.parquet"))
+            frame.unpersist()
+
+        begin = time.perf_counter()
+        writer = self._records(data).writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(out / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return time.perf_counter() - begin
+
+    def _records(self, data: Data) -> DataFrame:
+        schema = self.spark.read.parquet(str(data.path)).schema
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
+        return reader.parquet(str(data.path))
+
+    def _scan_s(self) -> float:
+        """What it takes to read the columns of all questions as headrace reads them: by pyarrow, on all cores."""
+        columns = {key for q in self.task.questions for key in q.keys} | {self.task.data.time}
+        columns |= {m.value for q in self.task.questions for m in q.measures if m.value in self.task.data.kinds}
+        begin = time.perf_counter()
+        for file in sorted(self.task.data.path.glob("*.parquet")):
+            pq.read_table(file, columns=sorted(columns))
+        return time.perf_counter() - begin
+
+    def _checks(self, out: Path) -> dict[str, Check]:
+        found = {}
+        for question in self.task.questions:
+            place = out / "answers" / question.name
+            if not place.exists():
+                raise BenchError(f"no window of '{question.name}' was complete: take more records")
+            found[question.name] = check_frame(question, self.spark.read.parquet(str(place)), self.task)
+        return found
+
+    def _check_totals(self, out: Path) -> int:
+        """The workaround's answers are in parts: what can be added up must add up to all records."""
+        rows = 0
+        everything = self.spark.read.parquet(str(self.task.data.path))
+        for question in self.task.questions:
+            frame = self.spark.read.option("recursiveFileLookup", "true").parquet(
+                str(out / "answers" / question.name)
+            )
+            rows += frame.count()
+            measure = next((m for m in question.measures if m.function in ("sum", "count") and not m.only), None)
+            if measure is None:
+                continue
+            total = "count(*)" if measure.function == "count" else f"sum({measure.value})"
+            (expected,), (found,) = (
+                frame.selectExpr(text).collect()[0]
+                for frame, text in ((everything, total), (frame, f"sum({measure.name})"))
+            )
+            if expected != found and not question.where:
+                raise BenchError(f"foreach_batch: {measure.name} of '{question.name}' is {found}, not {expected}")
+        return rows
+
+    def _place(self) -> Path:
+        place = self.scratch / f"stream-{next(self._numbers)}"
+        place.mkdir()
+        return place
+
+    def _first_files(self) -> Data:
+        """The first files, as many as one micro-batch has and one more, to warm up with."""
+        from headrace.bench.question import read_data
+
+        folder = self.scratch / "first"
+        folder.mkdir()
+        files = sorted(self.task.data.path.glob("*.parquet"))
+        for file in files[: self.files_per_batch + 1]:
+            (folder / file.name).symlink_to(file)
+        return read_data(folder, self.task.data.stream, self.task.data.time)
+
+
+_WINDOW_S = 5
+
+
+def measure_latency(
+    spark: SparkSession, questions: Sequence[Question], data: Data, scratch: Path, rate: int, seconds: int
+) -> Latency:
+    """Answers at a steady rate: records of the data, with the time of their arrival, a file every second.
+
+    A window can be answered from the moment on at which a record after its end is there.
+    """
+    folder = scratch / "feed"
+    folder.mkdir()
+    records = pq.read_table(sorted(data.path.glob("*.parquet"))[0]).slice(0, rate * 4)
+    arrived: list[tuple[float, float]] = []
+    given: dict[float, float] = {}
+    ended = threading.Event()
+
+    def feed() -> None:
+        for number in itertools.count():
+            due = begin + number
+            if ended.wait(max(0.0, due - time.time())):
+                return
+            own = records.slice(number % 4 * rate, rate)
+            step = 1_000_000 // max(1, rate)
+            times = [int(due * 1e6) + index * step - 1_000_000 for index in range(len(own))]
+            kind = records.schema.field(data.time).type
+            column = pa.array(times, pa.int64()).cast(pa.timestamp("us")).cast(kind)
+            own = own.set_column(records.schema.get_field_index(data.time), data.time, column)
+            hidden = scratch / f".feed-{number}"
+            pq.write_table(own, hidden)
+            hidden.rename(folder / f"{number:06}.parquet")
+            arrived.append((times[-1] / 1e6, time.time()))
+
+    def note(answer: WindowAnswer) -> None:
+        end = answer.end.timestamp()
+        given[end] = max(given.get(end, 0.0), time.time())
+
+    begin = time.time() + 1.0
+    pq.write_table(records.slice(0, 0), folder / "empty.parquet")
+    thread = threading.Thread(target=feed, daemon=True)
+    stream = Stream.parquet(str(folder), data.stream, data.time)
+    texts = {q.name: spark_text(q, data).replace("'5 minutes'", f"'{_WINDOW_S} seconds'") for q in questions}
+    live = Workload(texts).start(
+        stream, sink=note, checkpoint=str(scratch / "feed-checkpoint"), spark=spark, trigger="0 seconds"
+    )
+    thread.start()
+    try:
+        live.await_termination(seconds)
+    finally:
+        ended.set()
+        thread.join()
+        live.stop()
+    waits = []
+    for end, when in sorted(given.items()):
+        there = next((moment for latest, moment in arrived if latest >= end), None)
+        if there is not None:
+            waits.append(when - there)
+    waits = waits[2:]  # the first ones wait for code to be compiled
+    if not waits:
+        raise BenchError("no window was answered: take more seconds")
+    return Latency(rate, len(waits), median(waits), max(waits))

@@ -1,0 +1,69 @@
+"""`headrace bench stream`: what is run, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from rich.table import Table
+
+from headrace.bench.contest import ENGINES as BATCH_ENGINES
+from headrace.bench.contest import Task
+from headrace.bench.in_flink import run_flink
+from headrace.bench.streaming import ENGINES, StreamBench, StreamReport, measure_latency
+from headrace.cli.console import out, telling
+from headrace.errors import did_you_mean
+from headrace.kernel.compiled import load_kernels
+from headrace.runtime.session import open_session
+
+_RATE = 50_000
+
+
+def bench_stream(
+    task: Task, engines: str, files_per_batch: int, seconds: int, scratch: Path, json_file: Path | None
+) -> None:
+    """Run the engines over the data of a task as a stream, and print what came of it."""
+    chosen = _engines(engines)
+    latency = None
+    with telling() as tell:
+        with open_session(cores=task.cores, conf={"spark.sql.shuffle.partitions": str(task.cores)}) as spark:
+            load_kernels()
+            bench = StreamBench(task, spark, scratch, files_per_batch, tell)
+            runs = bench.run(chosen)
+            if seconds and "headrace" in chosen:
+                tell(f"time to answers at {_RATE:,} records/s, for {seconds} s")
+                latency = measure_latency(spark, task.questions, task.data, scratch, _RATE, seconds)
+        if "flink" in chosen:
+            runs.append(run_flink(task, scratch, tell))
+    report = StreamReport(task.data.rows, len(task.questions), task.cores, files_per_batch, tuple(runs), latency)
+    _print(report)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps(report.to_json(), indent=2) + "\n")
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    if text == ",".join(BATCH_ENGINES):
+        return tuple(engine for engine in ENGINES if engine != "flink")
+    chosen = tuple(dict.fromkeys(text.split(",")))
+    for engine in chosen:
+        if engine not in ENGINES:
+            near = did_you_mean(engine, ENGINES) or f"there are {', '.join(ENGINES)}"
+            raise typer.BadParameter(f"'{engine}' is no engine here; {near}", param_hint="--engines")
+    return chosen
+
+
+def _print(report: StreamReport) -> None:
+    title = f"{report.rows:,} records as a stream, {report.queries} queries, {report.cores} cores"
+    table = Table("engine", "seconds", "records/s", "rows of answers", "to headrace", title=title)
+    for run in report.runs:
+        ratio = report.ratios.get(run.engine)
+        shown = f"{run.seconds:.2f}", f"{report.rows / run.seconds:,.0f}", f"{run.rows_out:,}"
+        table.add_row(run.engine, *shown, f"{ratio:.1f}x" if ratio is not None else "")
+    out.print(table)
+    if (latency := report.latency) is not None:
+        out.print(
+            f"from the end of a window to its answers, at {latency.records_per_second:,} records/s: "
+            f"median {latency.median_s:.2f} s, at most {latency.most_s:.2f} s ({latency.windows} windows)"
+        )
