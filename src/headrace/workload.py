@@ -139,6 +139,7 @@ class Workload(Mapping[str, Query]):
             stream,
             spark,
             parse,
+            own,
             sink=sink,
             checkpoint=checkpoint,
             name=name,

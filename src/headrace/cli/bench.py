@@ -65,7 +65,7 @@ def bench(
     seed: Annotated[int, typer.Option("--seed", min=0, help="sharing: another seed draws other queries.")] = 0,
     files_per_batch: Annotated[
         int, typer.Option("--files-per-batch", min=1, help="stream: files that are read at a time.")
-    ] = 3,
+    ] = 5,
     seconds: Annotated[
         int, typer.Option("--seconds", min=0, help="stream: how long to measure the time to answers; 0: not.")
     ] = 40,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from rich.table import Table
 from headrace.bench.contest import ENGINES as BATCH_ENGINES
 from headrace.bench.contest import Task
 from headrace.bench.in_flink import run_flink
-from headrace.bench.streaming import ENGINES, StreamBench, StreamReport, measure_latency
+from headrace.bench.streaming import ENGINES, StreamBench, StreamReport, in_order, measure_latency
 from headrace.cli.console import out, telling
 from headrace.errors import did_you_mean
 from headrace.kernel.compiled import load_kernels
@@ -27,6 +28,9 @@ def bench_stream(
     chosen = _engines(engines)
     latency = None
     with telling() as tell:
+        tell("putting the files in the order of their names")
+        files = sorted(task.data.path.glob("*.parquet")) if task.data.path.is_dir() else [task.data.path]
+        task = replace(task, data=in_order(files, task.data, scratch / "in-order"))
         with open_session(cores=task.cores, conf={"spark.sql.shuffle.partitions": str(task.cores)}) as spark:
             load_kernels()
             bench = StreamBench(task, spark, scratch, files_per_batch, tell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -31,7 +32,7 @@ class LiveRun:
         self,
         engine: Engine,
         desk: Desk,
-        version: Version,
+        planning: Future[Version],
         watcher: Watcher,
         parse: Callable[[str, str], Query],
         metrics_port: int | None = None,
@@ -41,7 +42,7 @@ class LiveRun:
         self._controller: Controller | None = None
         self._engine = engine
         self._desk = desk
-        self._version = version
+        self._planning = planning
         self._watcher = watcher
         self._parse = parse
         self._changing = threading.Lock()
@@ -89,10 +90,16 @@ class LiveRun:
                 raise WorkloadError([Problem(f"there is no query named '{name}'")])
             self._adopt(self._desk.replaced(self._version, self._parse(name, text)))
 
+    @property
+    def _version(self) -> Version:
+        """The version that runs, or will with the next micro-batch; a first one may have to be waited for."""
+        return self._planning.result()
+
     def _adopt(self, version: Version) -> None:
         self._engine.versions.put(version)
         passing("version written")
-        self._version = version
+        self._planning = Future()
+        self._planning.set_result(version)
 
     def progress(self) -> Progress | None:
         """What the last micro-batch did; None before the first one."""
@@ -165,8 +172,7 @@ class LiveRun:
         controller.start()
 
     def begin(self, records: DataFrame, of_files: bool, checkpoint: str, trigger: Mapping[str, Any]) -> None:
-        """Deliver what is left, and have Spark give micro-batches: of records, or `of_files` that have some."""
-        self._engine.resume()
+        """Have Spark give micro-batches: of records, or `of_files` that have some."""
         writer = records.writeStream.foreachBatch(partial(self._take, of_files)).queryName(self.name)
         self._query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 

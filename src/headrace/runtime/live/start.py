@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ def start_run(
     stream: Stream,
     spark: SparkSession,
     parse: Callable[[str, str], Query],
+    functions: Collection[str],
     *,
     sink: AnySink | Sequence[AnySink],
     checkpoint: str,
@@ -62,10 +64,19 @@ def start_run(
     engine = Engine(stream, spark, folder, as_sinks(sink), settings)
     if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):
         raise LogError(f"'{checkpoint}' has a log, but Spark's own checkpoint in it is gone; begin a new run")
-    desk = Desk(stream, spark, budget)
-    version = _version(engine, desk, queries)
-    run = LiveRun(engine, desk, version, Watcher(folder), parse, metrics_port)
-    run.begin(records, of_files, f"{folder.uri}/spark", _trigger(trigger))
+    started = _trigger(trigger)
+    desk = Desk(stream, spark, budget, functions)
+    engine.resume()
+    with ThreadPoolExecutor(1) as threads:
+        # Spark takes its time to begin; the first micro-batch waits for the plan.
+        planning = threads.submit(_version, engine, desk, queries)
+        run = LiveRun(engine, desk, planning, Watcher(folder), parse, metrics_port)
+        run.begin(records, of_files, f"{folder.uri}/spark", started)
+        try:
+            planning.result()
+        except Exception:
+            run.stop()
+            raise
     run.listen(Controller(run, folder, watch, read_texts))
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.algebra.states import Fact
 from headrace.errors import Problem, WorkloadError
 from headrace.kernel.conditions import Conditions
+from headrace.kernel.evaluate import Evaluator
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.costs import load_costs
@@ -19,14 +20,13 @@ from headrace.plan.guard import Guarded, guarded
 from headrace.plan.member import Facts, needed_expressions
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
-from headrace.plan.sizes import Block, Sizes
+from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression, Query, Window
 from headrace.runtime.batch import arrow_types, group_schema, session_of, types_of
 from headrace.runtime.finish import Groups, finishing_sql
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.reference import analyse
-from headrace.runtime.session import user_functions
 from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sample
 from headrace.sources import Stream
 
@@ -97,13 +97,20 @@ class Version:
 class Desk:
     """Makes versions: it knows the stream, and asks Spark what expressions mean."""
 
-    def __init__(self, stream: Stream, spark: SparkSession, budget: int) -> None:
+    def __init__(self, stream: Stream, spark: SparkSession, budget: int, functions: Collection[str]) -> None:
+        """`functions` are the user's own."""
         self._stream = stream
         self._spark = spark
         self._budget = budget
         self._frame = stream.dataframe(spark)
-        self._blocks: Sequence[Block] = ()
-        self._records, self._span_us = 0, 1
+        self._session = session_of(self._frame, spark, functions)
+        self._safe = cache(self._session.never_raises)
+        self._costs = load_costs()
+        # What is known of queries and expressions already: only what is new has to be looked at.
+        self._schemas: dict[str, pa.Schema] = {}
+        self._facts: dict[Expression, Fact] = {}
+        self._ways: dict[Expression, Evaluator | str] = {}
+        self._sizes: Sizes | None = None
 
     def first(self, queries: Mapping[str, Query], number: int = 1) -> Version:
         """The version of some queries, planned from what the stream shows; raises `WorkloadError`."""
@@ -148,35 +155,38 @@ class Desk:
     def _look_at(self, queries: Mapping[str, Query]) -> _Known:
         """What is known of queries' expressions."""
         check_queries(queries.values(), self._stream)
-        frame, spark = self._frame, self._spark
-        schemas = _schemas(analyse(queries, self._stream, spark, frame))
-        session = session_of(frame, spark, user_functions(spark))
-        safe = cache(session.never_raises)
-        inner = {name: guarded(query, safe) for name, query in queries.items()}
+        frame, session = self._frame, self._session
+        new = {name: query for name, query in queries.items() if query.plain not in self._schemas}
+        if new:
+            found = _schemas(analyse(new, self._stream, self._spark, frame))
+            self._schemas |= {query.plain: found[name] for name, query in new.items()}
+        inner = {name: guarded(query, self._safe) for name, query in queries.items()}
         needed = list(dict.fromkeys(e for each in inner.values() for e in needed_expressions(each)))
-        # What is to come may be larger than anything so far, or null.
-        facts = {e: Fact(kind) for e, kind in types_of(needed, frame, session.columns).items()}
-        names = {name.lower(): name for name in self._stream.column_names}
-        ways = find_ways(Source(names, ()), facts, facts, session)
-        wheres = dict.fromkeys(each.query.where for each in inner.values() if each.query.where in facts)
+        unknown = [expression for expression in needed if expression not in self._facts]
+        if unknown:
+            # What is to come may be larger than anything so far, or null.
+            facts = {e: Fact(kind) for e, kind in types_of(unknown, frame, session.columns).items()}
+            self._facts |= facts
+            names = {name.lower(): name for name in self._stream.column_names}
+            self._ways |= find_ways(Source(names, ()), facts, facts, session)
+        if self._sizes is None:
+            self._sizes = self._sampled(needed)
+        known = {e: self._facts[e] for e in needed if e in self._facts}
+        wheres = dict.fromkeys(each.query.where for each in inner.values() if each.query.where in known)
         keys = [key for each in inner.values() for key in each.keys]
-        conditions, filters = learn_filters(filter(None, wheres), keys, facts, session)
-        planner = Planner(
-            facts,
-            self._sizes(needed, ways, session),
-            spark.sparkContext.defaultParallelism,
-            load_costs(),
-            table_bytes(self._budget),
-            filters,
-            end=False,
-        )
-        return _Known(inner, facts, session, ways, conditions, planner, schemas)
+        conditions, filters = learn_filters(filter(None, wheres), keys, known, session)
+        cores, memory = self._spark.sparkContext.defaultParallelism, table_bytes(self._budget)
+        planner = Planner(known, self._sizes, cores, self._costs, memory, filters, end=False)
+        ways = {e: self._ways[e] for e in needed if e in self._ways}
+        schemas = {name: self._schemas[query.plain] for name, query in queries.items()}
+        return _Known(inner, known, session, ways, conditions, planner, schemas)
 
-    def _sizes(self, needed: Iterable[Expression], ways: Ways, session: Session) -> Sizes:
+    def _sampled(self, needed: Iterable[Expression]) -> Sizes:
+        """Sizes by what the stream shows already; of a DataFrame, nothing yet."""
         source = Source.of(self._stream, needed)
         if source is None:
-            return Sizes(self._blocks, self._records, self._span_us)
-        return Sizes(sample(source, ways, session), source.records, source.span_us(self._stream.time))
+            return Sizes([], 0, None)
+        return Sizes(sample(source, self._ways, self._session), source.records, source.span_us(self._stream.time))
 
     def _version(self, number: int, plan: Plan, queries: Mapping[str, Query], known: _Known) -> Version:
         if plan.beside:

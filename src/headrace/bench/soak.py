@@ -1,0 +1,168 @@
+"""A soak: standing queries at a steady rate for long, with memory, log and time per micro-batch on record.
+
+`python -m headrace.bench.soak --minutes 30`, or `make soak`. It fails where the last third needs more than the
+middle third by more than it may.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+from headrace.bench.question import Data, read_data
+from headrace.bench.text import spark_text
+from headrace.bench.workloads import TOPICS
+from headrace.errors import BenchError
+from headrace.generate import FlowOptions, generate_flows
+from headrace.kernel.compiled import load_kernels
+from headrace.runtime.session import open_session
+from headrace.sources import Stream
+from headrace.workload import Workload
+
+_GROWTH = 1.15
+"""The last third may need so many times what the middle third does: time, memory and log."""
+_SLACK = {
+    "batch_s": 0.2,
+    "driver_mb": 20.0,
+    "java_mb": 200.0,
+    "workers_mb": 100.0,
+    "log_mb": 2.0,
+    "checkpoint_files": 8.0,
+}
+"""And so much besides, which is noise."""
+_EVERY_S = 2.0
+_WINDOW = "20 seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at the run showed: megabytes of the driver, of Java and of the workers, and of the log."""
+
+    at_s: float
+    batch: int
+    batch_s: float
+    driver_mb: float
+    java_mb: float
+    workers_mb: float
+    log_mb: float
+    checkpoint_files: int
+
+
+def main(
+    minutes: Annotated[float, typer.Option(min=0.5, help="how long")] = 30.0,
+    rate: Annotated[int, typer.Option(min=100, help="records a second")] = 20_000,
+    json_file: Annotated[Path | None, typer.Option("--json", help="write what was seen to this file")] = None,
+) -> None:
+    """Run, look every few seconds, and compare the thirds."""
+    with tempfile.TemporaryDirectory(prefix="headrace-soak-") as place:
+        looks = _soak(Path(place), minutes * 60, rate)
+    found = _thirds(looks)
+    print(json.dumps(found, indent=2))
+    if json_file is not None:
+        json_file.write_text(json.dumps({**found, "looks": [asdict(look) for look in looks]}) + "\n")
+    grown = [name for name, seen in found.items() if seen["last"] > _GROWTH * seen["middle"] + seen["slack"]]
+    if grown:
+        raise BenchError(f"grew by more than {_GROWTH:.2f}x from the middle third to the last: {', '.join(grown)}")
+
+
+def _soak(folder: Path, seconds: float, rate: int) -> list[Look]:
+    generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
+    data = read_data(folder / "made", "flows", "ts")
+    feed = folder / "feed"
+    feed.mkdir()
+    ended = threading.Event()
+    thread = threading.Thread(target=_feed, args=(data, feed, rate, ended), daemon=True)
+    looks: list[Look] = []
+    with open_session() as spark:
+        load_kernels()
+        records = pq.read_table(data.path)
+        pq.write_table(records.slice(0, 0), feed / "empty.parquet")
+        topic = TOPICS["netflow"]
+        texts = {
+            question.name: spark_text(question, data).replace("'5 minutes'", f"'{_WINDOW}'")
+            for question in topic.take(topic.usual)
+        }
+        live = Workload(texts).start(
+            Stream.parquet(str(feed), "flows", "ts", "1 second"),
+            sink=str(folder / "out"),
+            checkpoint=str(folder / "run"),
+            spark=spark,
+            trigger="1 second",
+        )
+        thread.start()
+        java = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+        began = time.monotonic()
+        try:
+            while time.monotonic() - began < seconds:
+                live.await_termination(_EVERY_S)
+                progress = live.progress()
+                if progress is not None:
+                    seen = progress.batch, progress.seconds, progress.log_bytes / 1e6
+                    looks.append(_look(time.monotonic() - began, seen, java, folder / "run"))
+        finally:
+            ended.set()
+            thread.join()
+            live.stop()
+    return looks
+
+
+def _feed(data: Data, feed: Path, rate: int, ended: threading.Event) -> None:
+    """A file every second, with the time of its arrival; files of long ago go."""
+    records = pq.read_table(data.path)
+    begin = time.time()
+    for number in itertools.count():
+        if ended.wait(max(0.0, begin + number - time.time())):
+            return
+        own = records.slice(number % 4 * rate, rate)
+        step = 1_000_000 // max(1, rate)
+        times = pa.array(range(int((begin + number) * 1e6), int((begin + number) * 1e6) + step * len(own), step))
+        place = records.schema.get_field_index(data.time)
+        column = times.cast(pa.timestamp("us")).cast(records.schema.field(place).type)
+        hidden = feed.parent / f".feed-{number}"
+        pq.write_table(own.set_column(place, data.time, column), hidden)
+        hidden.rename(feed / f"{number:08}.parquet")
+        (feed / f"{number - 60:08}.parquet").unlink(missing_ok=True)
+
+
+def _look(at_s: float, seen: tuple[int, float, float], java: Any, run: Path) -> Look:
+    workers = [process for process in java.children(recursive=True) if process.is_running()]
+    held = 0.0
+    for process in workers:
+        try:
+            held += process.memory_info().rss / 1e6
+        except psutil.NoSuchProcess:
+            continue  # it ended while we looked
+    batch, batch_s, log_mb = seen
+    files = sum(len(names) for _, _, names in os.walk(run / "partials"))
+    own = psutil.Process().memory_info().rss / 1e6
+    return Look(at_s, batch, batch_s, own, java.memory_info().rss / 1e6, held, log_mb, files)
+
+
+def _thirds(looks: list[Look]) -> dict[str, dict[str, float]]:
+    """Medians of the middle and the last third; the first is for things to settle."""
+    if len(looks) < 9:
+        raise BenchError("the soak was too short")
+    part = len(looks) // 3
+    found = {}
+    thirds = looks[part : 2 * part], looks[2 * part :]
+    for name, room in _SLACK.items():
+        middle, last = (median(float(getattr(look, name)) for look in third) for third in thirds)
+        found[name] = {"middle": round(middle, 3), "last": round(last, 3), "slack": room}
+    return found
+
+
+if __name__ == "__main__":
+    typer.run(main)

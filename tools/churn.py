@@ -1,0 +1,171 @@
+"""Queries that come and go at full rate: `python -m tools.churn`.
+
+The 22 NetFlow queries run over generated flows twice: undisturbed, and while others come and go. No answer of the
+22 may change, every window that another query gave must be the batch answer's, and the rate should hardly drop.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from headrace import Stream, Workload
+from headrace.bench.question import Data, read_data
+from headrace.bench.text import spark_text
+from headrace.bench.workloads import TOPICS
+from headrace.generate import FlowOptions, generate_flows
+from headrace.kernel.compiled import load_kernels
+from headrace.runtime.live.run import LiveRun
+from headrace.runtime.session import open_session
+
+console = Console(soft_wrap=True, highlight=False)
+_MOST = 12
+"""Queries that are there besides the usual ones, at most."""
+
+
+@dataclass
+class _Guests:
+    """Queries that come and go."""
+
+    live: LiveRun
+    texts: dict[str, str]
+    rng: random.Random
+    changes: int
+    seconds: list[float] = field(default_factory=list)
+    there: list[str] = field(default_factory=list)
+    came: list[str] = field(default_factory=list)
+
+    def run(self, every_s: float, ended: threading.Event) -> None:
+        """Change something now and then."""
+        waiting = list(self.texts)
+        while len(self.seconds) < self.changes and not ended.wait(every_s):
+            begin = time.perf_counter()
+            if self.there and (len(self.there) >= _MOST or not waiting or self.rng.random() < 0.5):
+                self.live.remove(self.there.pop(self.rng.randrange(len(self.there))))
+            elif waiting:
+                name = waiting.pop()
+                self.live.add(name, self.texts[name])
+                self.there.append(name)
+                self.came.append(name)
+            self.seconds.append(time.perf_counter() - begin)
+
+
+def main(
+    rows: Annotated[int, typer.Option(min=100_000, help="records of the stream")] = 30_000_000,
+    files: Annotated[int, typer.Option(min=2, help="files, a micro-batch each")] = 60,
+    changes: Annotated[int, typer.Option(min=1, help="queries that come or go")] = 200,
+    seed: Annotated[int, typer.Option(help="of the changes")] = 1,
+) -> None:
+    """Run twice and compare."""
+    with tempfile.TemporaryDirectory(prefix="headrace-churn-") as place, open_session() as spark:
+        load_kernels()
+        folder = Path(place)
+        data = _make(folder, rows, files)
+        topic = TOPICS["netflow"]
+        usual = {q.name: spark_text(q, data) for q in topic.take(topic.usual)}
+        guests = {q.name: spark_text(q, data) for q in topic.take(topic.usual + changes)[topic.usual :]}
+        calm_s, _ = _run(spark, data, usual, {}, folder / "warm", 0, 0.0, seed)
+        calm_s, _ = _run(spark, data, usual, {}, folder / "calm", 0, 0.0, seed)
+        console.print(f"undisturbed: {calm_s:.1f} s, {rows / calm_s:,.0f} records/s")
+        busy_s, found = _run(spark, data, usual, guests, folder / "busy", changes, 0.9 * calm_s / changes, seed)
+        spent = sorted(found.seconds)
+        console.print(
+            f"with {len(spent)} changes: {busy_s:.1f} s, {rows / busy_s:,.0f} records/s, "
+            f"{100 * (1 - calm_s / busy_s):.1f}% less; a change takes {spent[len(spent) // 2]:.3f} s "
+            f"(median), {spent[-1]:.3f} s at most"
+        )
+        wrong = [name for name in usual if _rows(folder / "calm" / name) != _rows(folder / "busy" / name)]
+        console.print(f"{len(usual) - len(wrong)} of {len(usual)} queries gave the same answers")
+        checked, bad = _check_guests(spark, data, guests, found.came, folder / "busy")
+        console.print(f"{len(found.came)} queries came; {checked} windows of theirs compared, {len(bad)} wrong")
+        if wrong or bad:
+            console.print(f"wrong: {wrong}, {bad[:10]}")
+            raise typer.Exit(1)
+
+
+def _make(folder: Path, rows: int, files: int) -> Data:
+    """Flows in so many files, in the order of time."""
+    made = folder / "made"
+    generate_flows(FlowOptions(rows=rows, profile="enterprise"), made)
+    target = folder / "in"
+    target.mkdir()
+    table = pq.read_table(made)
+    step = -(-len(table) // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * step, step), target / f"{number:06}.parquet")
+        time.sleep(0.01)  # Spark takes files in the order of their time
+    shutil.rmtree(made)
+    return read_data(target, "flows", "ts")
+
+
+def _run(
+    spark: SparkSession,
+    data: Data,
+    texts: dict[str, str],
+    guests: dict[str, str],
+    out: Path,
+    changes: int,
+    every_s: float,
+    seed: int,
+) -> tuple[float, _Guests]:
+    stream = Stream.parquet(str(data.path), data.stream, data.time)
+    begin = time.perf_counter()
+    live = Workload(texts).start(
+        stream,
+        sink=str(out),
+        checkpoint=f"{out}-checkpoint",
+        spark=spark,
+        trigger="available now",
+        files_per_batch=1,
+    )
+    found, ended = _Guests(live, guests, random.Random(seed), changes), threading.Event()
+    thread = threading.Thread(target=found.run, args=(every_s, ended), daemon=True)
+    thread.start()
+    try:
+        live.await_termination()
+    finally:
+        ended.set()
+        thread.join()
+    seconds = time.perf_counter() - begin
+    live.stop()
+    return seconds, found
+
+
+def _rows(folder: Path) -> list[tuple[object, ...]]:
+    table = pa.concat_tables([pq.read_table(file) for file in sorted(folder.glob("*.parquet"))])
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
+
+
+def _check_guests(
+    spark: SparkSession, data: Data, texts: dict[str, str], came: list[str], out: Path
+) -> tuple[int, list[str]]:
+    """Every window that a query gave against the batch answer."""
+    there = [name for name in came if (out / name).is_dir()]
+    results = Workload({name: texts[name] for name in there}).run(
+        Stream.parquet(str(data.path), data.stream, data.time), spark=spark
+    )
+    checked, bad = 0, []
+    for name in there:
+        given = spark.read.parquet(str(out / name))
+        starts = [row.start for row in given.select("start").distinct().collect()]
+        checked += len(starts)
+        batch = results[name].where(results[name]["start"].isin(starts))
+        if given.exceptAll(batch).limit(1).count() or batch.exceptAll(given).limit(1).count():
+            bad.append(name)
+    return checked, bad
+
+
+if __name__ == "__main__":
+    typer.run(main)
