@@ -9,7 +9,7 @@ DATA   ?= data
 FLIGHTS ?= $(firstword $(wildcard ../shared/data/flights/flights-3m.parquet) $(DATA)/flights-3m.parquet)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz bench lock clean
+.PHONY: help demo demo-stream test check fuzz bench soak lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -32,6 +32,9 @@ demo: $(READY)  ## set everything up, run 22 NetFlow queries on a small generate
 	@rm -rf $(DATA)/demo
 	@$(BIN)/headrace generate flows --rows 200000 --profile enterprise --text-addresses --out $(DATA)/demo/flows
 	@$(BIN)/headrace run examples/netflow/queries --stream $(DATA)/demo/flows --time ts --show 4 --out $(DATA)/demo/results
+
+demo-stream: $(READY)  ## a generated feed that goes on, 22 queries on it, and `headrace top` (Ctrl-C ends it)
+	@$(BIN)/python -m headrace.bench.demo_stream
 
 test: $(READY)  ## set everything up, run all tests
 	@$(BIN)/python -m pytest
@@ -56,6 +59,9 @@ bench: $(READY)  ## the benchmarks: the generators, then three workloads by all 
 	else \
 		echo "flights left out: there is no $(FLIGHTS) (examples/flights/README.md says where it is from; set FLIGHTS=...)"; \
 	fi
+
+soak: $(READY)  ## 22 queries at a steady rate for half an hour (MINUTES=2 for less): memory, log and time stay flat
+	@$(BIN)/python -m headrace.bench.soak --minutes $(or $(MINUTES),30)
 
 lock:  ## write requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

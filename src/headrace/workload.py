@@ -114,6 +114,7 @@ class Workload(Mapping[str, Query]):
         dead_letters: str | None = None,
         watch: str | Path | None = None,
         metrics_port: int | None = None,
+        replan: str = "5 minutes",
         budget: int = BUDGET_BYTES,
     ) -> LiveRun:
         """Answer the queries over a stream that never ends: each window once, when the watermark passes its end.
@@ -126,7 +127,8 @@ class Workload(Mapping[str, Query]):
         given are kept for `retain`, for queries that join with a backfill. A record whose time is later than the
         wall clock, and than all others, by more than `ahead` is set aside. Records that did not count, or not for
         all queries, go to the folder `dead_letters`. Queries that come into the folder `watch` as `*.sql`, or
-        leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`.
+        leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`. As often as `replan` says, a
+        better plan is looked for, by what the stream shows then.
         """
         spark = spark or start_session()
         own = user_functions(spark)
@@ -151,6 +153,7 @@ class Workload(Mapping[str, Query]):
             watch=Path(watch) if watch is not None else None,
             read_texts=lambda folder: ((name, source.text) for name, source in read_texts(folder)),
             metrics_port=metrics_port,
+            replan=replan,
             budget=budget,
         )
 

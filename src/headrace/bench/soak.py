@@ -84,7 +84,7 @@ def _soak(folder: Path, seconds: float, rate: int) -> list[Look]:
     feed = folder / "feed"
     feed.mkdir()
     ended = threading.Event()
-    thread = threading.Thread(target=_feed, args=(data, feed, rate, ended), daemon=True)
+    thread = threading.Thread(target=feed_files, args=(data, feed, rate, ended), daemon=True)
     looks: list[Look] = []
     with open_session() as spark:
         load_kernels()
@@ -119,7 +119,7 @@ def _soak(folder: Path, seconds: float, rate: int) -> list[Look]:
     return looks
 
 
-def _feed(data: Data, feed: Path, rate: int, ended: threading.Event) -> None:
+def feed_files(data: Data, feed: Path, rate: int, ended: threading.Event) -> None:
     """A file every second, with the time of its arrival; files of long ago go."""
     records = pq.read_table(data.path)
     begin = time.time()

@@ -232,8 +232,8 @@ class StreamBench:
         return place
 
     def _first_files(self) -> Data:
-        """The first files, as many as one micro-batch has and one more, to warm up with."""
-        files = sorted(self.task.data.path.glob("*.parquet"))[: self.files_per_batch + 1]
+        """The first two files, to warm up with."""
+        files = sorted(self.task.data.path.glob("*.parquet"))[:2]
         return in_order(files, self.task.data, self.scratch / "first")
 
 

@@ -178,13 +178,27 @@ def top(
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
 ) -> None:
     """Show what a run is doing: rates, nodes and queries."""
+    if once:
+        out.print(_picture(_progress(_folder(run))))
+    else:
+        show_run(run, every)
+
+
+def show_run(run: Path, every: float, until: float | None = None) -> None:
+    """What a run is doing, again and again until a moment of the monotonic clock, or until Ctrl-C.
+
+    Where there is no terminal, each look is printed.
+    """
     folder = _folder(run)
-    if once or not out.is_terminal:
+    if not out.is_terminal:
+        while until is not None and time.monotonic() < until:
+            out.print(_picture(_progress(folder)))
+            time.sleep(max(every, 5.0))
         out.print(_picture(_progress(folder)))
         return
     with Live(_picture(_progress(folder)), console=out, screen=True, auto_refresh=False) as live:
         try:
-            while True:
+            while until is None or time.monotonic() < until:
                 time.sleep(every)
                 live.update(_picture(_progress(folder)), refresh=True)
         except KeyboardInterrupt:

@@ -105,6 +105,12 @@ def _planted(planner: Planner, grown: Grown, beside: Sequence[tuple[str, str]], 
     return planner.planted(grown, planner.lattice(grown.wanted, grown.shapes), beside, unshared)
 
 
+def cost_of(planner: Planner, plan: Plan) -> float:
+    """What a plan's tree costs by the sizes and costs of a planner, in nanoseconds."""
+    grown = _grown(planner, plan)
+    return planner.lattice(grown.wanted, grown.shapes).priced(grown.parents).cost
+
+
 def _names(plan: Plan) -> set[str]:
     return {*(answer.query.name for answer in plan.answers), *(name for name, _ in plan.beside)}
 

@@ -277,3 +277,40 @@ def test_random_streams(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     report = fuzz_live(spark, seed, 12, tmp_path)
     assert report.differences == ()
     assert report.queries
+
+
+def test_the_plan_adapts_to_what_the_stream_shows(feed: Feed, spark: SparkSession) -> None:
+    """Nothing is known of a DataFrame at first; the first micro-batch tells, and no answer changes."""
+    texts = {
+        f"q{number}": f"SELECT window.start AS at, {keys}, sum(v) AS total FROM s GROUP BY window(t, '1 minute'), {keys}"
+        for number, keys in enumerate(["k", "v % 3", "k, v % 3", "v % 5", "k, v % 5", "v % 3, v % 5"])
+    }
+    records: list[Record] = [(second / 4, "abc"[second % 3], second % 15) for second in range(2400)]
+    frame = spark.readStream.schema("t timestamp, k string, v long").option("maxFilesPerTrigger", 1)
+    stream = Stream(frame.parquet(str(feed.folder / "in")), "s", "t")
+    feed.add(*records[:500])
+    live = Workload(texts).start(
+        stream, sink=str(feed.folder / "out"), checkpoint=feed.checkpoint, spark=spark, trigger="100 milliseconds"
+    )
+    wait_for(live, 500)
+    for _ in range(100):
+        progress = live.progress()
+        assert progress is not None
+        if "phantom" in live.plan.explain() and live.plan.estimate is not None:
+            break
+        live.await_termination(0.1)
+    for low in range(500, 2400, 475):
+        feed.add(*records[low : low + 475])
+    wait_for(live, 2400)
+    last = live.progress()
+    live.stop()
+    assert last is not None
+    assert last.version > 1
+    expected = Workload(texts).reference(feed.stream, spark=spark)
+    for name in texts:
+        frame = expected[name].where(f"at < TIMESTAMP '{at(540):%Y-%m-%d %H:%M:%S}Z'")
+        assert feed.rows(name) == sorted(tuple(row) for row in _plain(frame))
+
+
+def _plain(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in frame.toArrow().to_pylist()]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -11,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.errors import HeadraceError, Problem, RunError, WorkloadError
 from headrace.plan.plan import Plan
+from headrace.plan.sizes import Sizes
 from headrace.query import Query
 from headrace.runtime.live.control import Controller
 from headrace.runtime.live.engine import Engine
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+logger = logging.getLogger("headrace.live")
+
+
 class LiveRun:
     """A stream's standing queries at work: `add` and `remove` queries, see `progress`, `stop`."""
 
@@ -36,8 +42,9 @@ class LiveRun:
         watcher: Watcher,
         parse: Callable[[str, str], Query],
         metrics_port: int | None = None,
+        replan_s: float = 300.0,
     ) -> None:
-        """`parse` makes a checked query of a name and a text."""
+        """`parse` makes a checked query of a name and a text; every `replan_s` a better plan is looked for."""
         self._metrics = MetricsServer(watcher, metrics_port) if metrics_port is not None else None
         self._controller: Controller | None = None
         self._engine = engine
@@ -46,6 +53,9 @@ class LiveRun:
         self._watcher = watcher
         self._parse = parse
         self._changing = threading.Lock()
+        self._looking: threading.Thread | None = None
+        self._looked = 0.0
+        self._replan_s = replan_s
         self._query: StreamingQuery | None = None
         self._error: HeadraceError | None = None
 
@@ -142,6 +152,8 @@ class LiveRun:
         if self._controller is not None:
             self._controller.close()
         self._started.stop()
+        if self._looking is not None and self._looking.is_alive():
+            self._looking.join()
         if self._metrics is not None:
             self._metrics.close()
 
@@ -183,9 +195,31 @@ class LiveRun:
                 frame = self._desk.read(files)
             done = self._engine.take(frame, files, batch, self._version)
             self._watcher.note(done)
+            self._adapt(frame, files)
         except HeadraceError as error:
             self._error = error
             raise
+
+    def _adapt(self, frame: DataFrame, files: list[str] | None) -> None:
+        """Now and then, look for a better plan by the sizes of this micro-batch, in a thread of its own."""
+        now = time.monotonic()
+        if self._looking is not None and (self._looking.is_alive() or now - self._looked < self._replan_s):
+            return
+        if files is not None and self._looking is None:
+            # The first plan was made by a sample of the same files.
+            self._looking, self._looked = threading.Thread(), now
+            return
+        self._looked = now
+        sizes = self._desk.sizes_of(self._version, frame, files)
+        self._looking = threading.Thread(target=self._better, args=(sizes,), name="headrace-replan", daemon=True)
+        self._looking.start()
+
+    def _better(self, sizes: Sizes) -> None:
+        with self._changing:
+            better = self._desk.better(self._version, sizes)
+            if better is not None:
+                logger.info("version %d of the plan costs less by what the stream shows now", better.number)
+                self._adopt(better)
 
 
 def _local(file: str) -> str:

@@ -47,6 +47,7 @@ def start_run(
     watch: Path | None,
     read_texts: ReadTexts,
     metrics_port: int | None,
+    replan: str,
     budget: int,
 ) -> LiveRun:
     """Start a run, or go on with the one whose checkpoint it is; see `Workload.start`."""
@@ -70,7 +71,9 @@ def start_run(
     with ThreadPoolExecutor(1) as threads:
         # Spark takes its time to begin; the first micro-batch waits for the plan.
         planning = threads.submit(_version, engine, desk, queries)
-        run = LiveRun(engine, desk, planning, Watcher(folder), parse, metrics_port)
+        run = LiveRun(
+            engine, desk, planning, Watcher(folder), parse, metrics_port, _interval_us("replan", replan) / 1e6
+        )
         run.begin(records, of_files, f"{folder.uri}/spark", started)
         try:
             planning.result()

@@ -15,6 +15,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import Evaluator
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.plan.build import Planner
+from headrace.plan.change import cost_of
 from headrace.plan.costs import load_costs
 from headrace.plan.guard import Guarded, guarded
 from headrace.plan.member import Facts, needed_expressions
@@ -29,6 +30,7 @@ from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.reference import analyse
 from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sample
 from headrace.sources import Stream
+from headrace.sources.parquet import read_footers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 
 STARTED = "__window_started"
 """When the window of a row begins, in microseconds: the last column of what Spark finishes."""
+_SAMPLED = 1 << 16
+"""Records of a micro-batch that sizes are estimated by, where Spark gives them."""
+_CLEARLY_LESS = 0.8
+"""A plan has to cost so many times what the one that runs does, to be adopted in its place."""
 _STARTED_SQL = "unix_micros(CAST(window.start AS TIMESTAMP))"
 
 
@@ -152,6 +158,31 @@ class Desk:
             backfill=version.backfill - {name},
         )
 
+    def sizes_of(self, version: Version, frame: DataFrame, files: list[str] | None) -> Sizes:
+        """Sizes by the records of a micro-batch: of its files where workers read them, else as Spark gives them."""
+        if files is not None:
+            names = {name.lower(): name for name in self._stream.column_names}
+            source = Source(names, tuple(read_footers(files, [names[self._stream.time.lower()]])))
+            blocks, records = sample(source, self._ways, self._session), source.records
+            return Sizes(blocks, records, source.span_us(self._stream.time))
+        needed = list(version.facts)
+        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(needed)]
+        table = frame.selectExpr(*columns).limit(_SAMPLED).toArrow().combine_chunks()
+        batches = table.to_batches()
+        blocks = [dict(zip(needed, batch.columns, strict=True)) for batch in batches]
+        return Sizes(blocks, 0, None)
+
+    def better(self, version: Version, sizes: Sizes) -> Version | None:
+        """A version with a plan that costs clearly less by sizes that are newer; None where there is none."""
+        self._sizes = sizes
+        known = self._look_at(version.queries)
+        plan = known.planner.plan(known.inner.values(), DEFAULT)
+        assert plan.estimate is not None, "a search estimates what it finds"
+        if plan.estimate.tree * 1e9 > _CLEARLY_LESS * cost_of(known.planner, version.plan):
+            return None
+        made = self._version(version.number + 1, plan, version.queries, known)
+        return replace(made, joined=version.joined, backfill=version.backfill)
+
     def _look_at(self, queries: Mapping[str, Query]) -> _Known:
         """What is known of queries' expressions."""
         check_queries(queries.values(), self._stream)
@@ -207,7 +238,7 @@ class Desk:
         inputs = tuple(dict.fromkeys([time, *roots, *wheres]))
         return Version(
             number,
-            replace(plan, estimate=None),
+            plan,
             queries,
             known.facts,
             known.session,
