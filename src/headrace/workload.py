@@ -127,8 +127,8 @@ class Workload(Mapping[str, Query]):
         given are kept for `retain`, for queries that join with a backfill. A record whose time is later than the
         wall clock, and than all others, by more than `ahead` is set aside. Records that did not count, or not for
         all queries, go to the folder `dead_letters`. Queries that come into the folder `watch` as `*.sql`, or
-        leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`. As often as `replan` says, a
-        better plan is looked for, by what the stream shows then.
+        leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`. As often as `replan` says,
+        a better plan is looked for, by what the stream shows then.
         """
         spark = spark or start_session()
         own = user_functions(spark)

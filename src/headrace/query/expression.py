@@ -38,6 +38,7 @@ class Expression:
         return Expression.parse(source.cut(span), qualifiers)
 
     @staticmethod
+    @functools.lru_cache(maxsize=1 << 14)
     def parse(text: str, qualifiers: frozenset[str] = frozenset()) -> Expression:
         """The expression of a text on its own.
 

@@ -282,7 +282,8 @@ def test_random_streams(spark: SparkSession, tmp_path: Path, seed: int) -> None:
 def test_the_plan_adapts_to_what_the_stream_shows(feed: Feed, spark: SparkSession) -> None:
     """Nothing is known of a DataFrame at first; the first micro-batch tells, and no answer changes."""
     texts = {
-        f"q{number}": f"SELECT window.start AS at, {keys}, sum(v) AS total FROM s GROUP BY window(t, '1 minute'), {keys}"
+        f"q{number}": f"SELECT window.start AS at, {keys}, sum(v) AS total "
+        f"FROM s GROUP BY window(t, '1 minute'), {keys}"
         for number, keys in enumerate(["k", "v % 3", "k, v % 3", "v % 5", "k, v % 5", "v % 3, v % 5"])
     }
     records: list[Record] = [(second / 4, "abc"[second % 3], second % 15) for second in range(2400)]
@@ -308,8 +309,8 @@ def test_the_plan_adapts_to_what_the_stream_shows(feed: Feed, spark: SparkSessio
     assert last.version > 1
     expected = Workload(texts).reference(feed.stream, spark=spark)
     for name in texts:
-        frame = expected[name].where(f"at < TIMESTAMP '{at(540):%Y-%m-%d %H:%M:%S}Z'")
-        assert feed.rows(name) == sorted(tuple(row) for row in _plain(frame))
+        given = expected[name].where(f"at < TIMESTAMP '{at(540):%Y-%m-%d %H:%M:%S}Z'")
+        assert feed.rows(name) == sorted(_plain(given))
 
 
 def _plain(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -108,10 +108,13 @@ class Emitter:
         work = self._work(own, commit, shelf, {}, Due.of(own, wanted))
         ways = sorter.ways(own, commit.buckets, self._log)
 
+        count = min(len(ways), work.tasks)
+
         def convert(batches: Batches) -> Batches:
             for number in [number.as_py() for batch in batches for number in batch.column(0)]:
                 measures = Measures()
-                yield from work.rows(ways[number].run(measures, work.shelf), measures)
+                pieces = (piece for way in ways[number::count] for piece in way.run(measures, work.shelf))
+                yield from work.rows(pieces, measures)
 
         def high(batches: Batches) -> Batches:
             from pyspark import TaskContext  # in the worker
@@ -120,7 +123,6 @@ class Emitter:
             assert context is not None
             yield from work.high(batches, context.partitionId(), False)
 
-        count = len(ways)
         pieces = self._spark.range(0, count, 1, count).mapInArrow(convert, PIECES)
         pieces = pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
         self._collect(self._last(pieces, work), own, found, measures)
@@ -209,25 +211,32 @@ class _Sorter:
         return first <= self._versions[entry.version].start_of(entry.node, entry.slice) < end
 
     def ways(self, into: Plan, buckets: int, log: PartialLog) -> list[_Way]:
-        """The ways of all partials that count for mixed queries."""
-        together: dict[tuple[int, str, int, tuple[str, ...]], list[Kept]] = {}
-        for (made, node), entries in self._lots.items():
+        """The ways of all partials that count for mixed queries: those of one node go together."""
+        together: dict[tuple[str, tuple[str, ...], int], list[Entry]] = {}
+        latest: dict[tuple[str, tuple[str, ...], int], int] = {}
+        for (made, node), entries in sorted(self._lots.items()):
             makers: dict[int, list[str]] = {}
             for query in self.mixed:
                 maker = self._maker(query, made)
                 if maker.roots[query] == node:
-                    makers.setdefault(maker.number, []).append(query)
+                    # All versions that made rows of a node for some queries will do, to go down from it.
+                    makers.setdefault(0 if maker.number == made else maker.number, []).append(query)
             for number, queries in makers.items():
-                for entry in entries:
-                    if any(self._inside(query, entry) for query in queries):
-                        place = number, node, entry.bucket, tuple(queries)
-                        together.setdefault(place, []).append(log.kept(entry))
+                lot = node, tuple(queries), number
+                together.setdefault(lot, []).extend(
+                    entry for entry in entries if any(self._inside(query, entry) for query in queries)
+                )
+                latest[lot] = number or made
         ways = []
-        for (number, node, _, own), kept in together.items():
-            maker = self._versions[number]
+        for (node, own, number), entries in together.items():
+            maker = self._versions[latest[node, own, number]]
             due = Due.of(maker.plan, {maker.number_of(query): self.due[query] for query in own})
-            root = maker.root_places[node]
-            ways.append(_Way(maker.plan, root, tuple(kept), due, into, buckets, maker.conditions))
+            by_bucket: dict[int, list[Kept]] = {}
+            for entry in entries:
+                by_bucket.setdefault(entry.bucket, []).append(log.kept(entry))
+            for kept in by_bucket.values():
+                root = maker.root_places[node]
+                ways.append(_Way(maker.plan, root, tuple(kept), due, into, buckets, maker.conditions))
         return ways
 
 

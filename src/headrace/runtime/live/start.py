@@ -65,15 +65,13 @@ def start_run(
     engine = Engine(stream, spark, folder, as_sinks(sink), settings)
     if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):
         raise LogError(f"'{checkpoint}' has a log, but Spark's own checkpoint in it is gone; begin a new run")
-    started = _trigger(trigger)
+    started, replan_s = _trigger(trigger), _interval_us("replan", replan) / 1e6
     desk = Desk(stream, spark, budget, functions)
     engine.resume()
     with ThreadPoolExecutor(1) as threads:
         # Spark takes its time to begin; the first micro-batch waits for the plan.
         planning = threads.submit(_version, engine, desk, queries)
-        run = LiveRun(
-            engine, desk, planning, Watcher(folder), parse, metrics_port, _interval_us("replan", replan) / 1e6
-        )
+        run = LiveRun(engine, desk, planning, Watcher(folder), parse, metrics_port, replan_s)
         run.begin(records, of_files, f"{folder.uri}/spark", started)
         try:
             planning.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from headrace.plan.change import cost_of
 from headrace.plan.costs import load_costs
 from headrace.plan.guard import Guarded, guarded
 from headrace.plan.member import Facts, needed_expressions
-from headrace.plan.plan import Plan
+from headrace.plan.plan import Answer, Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
@@ -116,6 +116,7 @@ class Desk:
         self._schemas: dict[str, pa.Schema] = {}
         self._facts: dict[Expression, Fact] = {}
         self._ways: dict[Expression, Evaluator | str] = {}
+        self._endings: dict[str, _Ending] = {}
         self._sizes: Sizes | None = None
 
     def first(self, queries: Mapping[str, Query], number: int = 1) -> Version:
@@ -159,7 +160,7 @@ class Desk:
         )
 
     def sizes_of(self, version: Version, frame: DataFrame, files: list[str] | None) -> Sizes:
-        """Sizes by the records of a micro-batch: of its files where workers read them, else as Spark gives them."""
+        """Sizes by a micro-batch's records: of its files where workers read them, else as Spark gives them."""
         if files is not None:
             names = {name.lower(): name for name in self._stream.column_names}
             source = Source(names, tuple(read_footers(files, [names[self._stream.time.lower()]])))
@@ -223,15 +224,7 @@ class Desk:
         if plan.beside:
             problems = [Problem(f"cannot run in a stream: {reason}", origin=name) for name, reason in plan.beside]
             raise WorkloadError(problems)
-        time_zone = known.session.time_zone
-        groups = [Groups.of(answer.query, self._stream.column_names) for answer in plan.answers]
-        schemas, finishers, statements = [], [], []
-        for answer, own in zip(plan.answers, groups, strict=True):
-            name = answer.query.name
-            held = group_schema(answer, own, known.facts)
-            schemas.append(held)
-            finishers.append(Finisher.of(answer.query, own, held, known.schemas[name], time_zone))
-            statements.append(finishing_sql(answer.query, own, known.schemas[name].names, {STARTED: _STARTED_SQL}))
+        endings = [self._ending(answer, known) for answer in plan.answers]
         (time,) = {answer.query.window.time for answer in plan.answers if answer.query.window is not None}
         wheres = [answer.query.where for answer in plan.answers if answer.query.where is not None]
         roots = [e for root in plan.roots for e in node_inputs(plan.nodes[root])]
@@ -245,16 +238,33 @@ class Desk:
             known.ways,
             known.conditions,
             inputs,
-            tuple(schemas),
-            tuple(finishers),
-            tuple(statements),
+            tuple(ending.schema for ending in endings),
+            tuple(ending.finisher for ending in endings),
+            tuple(ending.statement for ending in endings),
             dict.fromkeys(queries, number),
             frozenset(),
         )
 
+    def _ending(self, answer: Answer, known: _Known) -> _Ending:
+        """How a query's groups are finished."""
+        query = answer.query
+        if query.plain not in self._endings:
+            groups, schema = Groups.of(query, self._stream.column_names), known.schemas[query.name]
+            held = group_schema(answer, groups, known.facts)
+            finisher = Finisher.of(query, groups, held, schema, known.session.time_zone)
+            statement = finishing_sql(query, groups, schema.names, {STARTED: _STARTED_SQL})
+            self._endings[query.plain] = _Ending(held, finisher, statement)
+        return self._endings[query.plain]
+
     def read(self, files: Sequence[str]) -> DataFrame:
         """Some files of the stream as Spark reads them."""
         return self._spark.read.schema(self._frame.schema).parquet(*files)
+
+
+class _Ending(NamedTuple):
+    schema: pa.Schema
+    finisher: Finisher | None
+    statement: str
 
 
 @dataclass(frozen=True, slots=True)
