@@ -28,7 +28,7 @@ from headrace.errors import BenchError, SetupError
 
 PYTHON = "HEADRACE_FLINK_PYTHON"
 """A Python that has `apache-flink`, which needs other versions of what headrace needs."""
-_KINDS = {"int": "BIGINT", "float": "DOUBLE", "text": "STRING", "time": "TIMESTAMP(6)"}
+_KINDS = {"int": "BIGINT", "float": "DOUBLE", "text": "STRING", "time": "TIMESTAMP(3)"}
 _MEMORY = "6g"
 
 
