@@ -115,6 +115,7 @@ class Workload(Mapping[str, Query]):
         watch: str | Path | None = None,
         metrics_port: int | None = None,
         replan: str = "5 minutes",
+        early: bool = False,
         budget: int = BUDGET_BYTES,
     ) -> LiveRun:
         """Answer the queries over a stream that never ends: each window once, when the watermark passes its end.
@@ -128,7 +129,8 @@ class Workload(Mapping[str, Query]):
         wall clock, and than all others, by more than `ahead` is set aside. Records that did not count, or not for
         all queries, go to the folder `dead_letters`. Queries that come into the folder `watch` as `*.sql`, or
         leave it, join the run or leave it. Prometheus finds metrics at `metrics_port`. As often as `replan` says,
-        a better plan is looked for, by what the stream shows then.
+        a better plan is looked for, by what the stream shows then. With `early`, sinks are also given what open
+        windows would answer by now, after each micro-batch, and marked so.
         """
         spark = spark or start_session()
         own = user_functions(spark)
@@ -154,6 +156,7 @@ class Workload(Mapping[str, Query]):
             read_texts=lambda folder: ((name, source.text) for name, source in read_texts(folder)),
             metrics_port=metrics_port,
             replan=replan,
+            early=early,
             budget=budget,
         )
 

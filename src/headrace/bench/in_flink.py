@@ -63,9 +63,10 @@ def _write_text(task: Task, folder: Path) -> list[str]:
     options = csv.WriteOptions(include_header=False)
     for file in sorted(task.data.path.glob("*.parquet")):
         table = pq.read_table(file, columns=columns)
-        place = columns.index(task.data.time)
-        times = pc.strftime(table[task.data.time].cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
-        table = table.set_column(place, task.data.time, times)
+        for place, name in enumerate(columns):
+            if task.data.kinds[name] == "time":
+                times = pc.strftime(table[name].cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
+                table = table.set_column(place, name, times)
         for number, sink in enumerate(sinks):
             own = table.take(pa.array(range(number, len(table), task.cores), pa.int64()))
             csv.write_csv(own, sink, options)

@@ -119,6 +119,16 @@ def test_through_spark_as_at_the_source(feed: Feed, spark: SparkSession) -> None
     assert feed.rows("total") == [(at(start), "60.0") for start in (0, 60, 120)]
 
 
+def test_columns_in_the_names_of_folders(feed: Feed) -> None:
+    for day in (1, 2):
+        feed.add((day, "a", 1), (day + 100, "b", 2))
+        (file,) = (feed.folder / "in").glob("*.parquet")
+        (feed.folder / "in" / f"day={day}").mkdir()
+        file.rename(feed.folder / "in" / f"day={day}" / file.name)
+    feed.run({"days": "SELECT day, count(*) AS n FROM s GROUP BY window(t, '1 minute'), day"}, files_per_batch=2)
+    assert feed.rows("days") == [(1, 1), (2, 1)]
+
+
 def test_queries_come_and_go_while_others_run(feed: Feed) -> None:
     records: list[Record] = [(second, "ab"[second % 2], second) for second in range(0, 900, 5)]
     feed.add(*records[:40])
@@ -195,6 +205,18 @@ def test_sinks(feed: Feed, capsys: pytest.CaptureFixture[str]) -> None:
     assert len({name for _, _, name in frames}) == 3
     printed = capsys.readouterr().out
     assert "by_key  2024-03-04 12:01:00 to 12:02:00  2 rows" in printed
+
+
+def test_early_answers_are_marked(feed: Feed) -> None:
+    windows: list[WindowAnswer] = []
+    feed.add((0, "a", 1), (70, "b", 1))
+    feed.add((75, "b", 1), (130, "a", 1))
+    feed.run({"by_key": BY_KEY}, sink=[windows.append, str(feed.folder / "out")], early=True)
+    seen = [(window.start, window.early, window.table["n"].to_pylist()) for window in windows]
+    assert seen == [(at(0), False, [1]), (at(60), True, [1]), (at(60), False, [2]), (at(120), True, [1])]
+    assert feed.rows("by_key") == [(at(0), "a", 1), (at(60), "b", 2)]
+    (early,) = (feed.folder / "out" / "_early").iterdir()
+    assert pq.read_table(early)["at"].to_pylist() == [at(120)]
 
 
 def test_requests_a_watched_folder_and_metrics(feed: Feed) -> None:

@@ -51,6 +51,14 @@ def due(window: Window, standing: Standing, watermark_us: int) -> Numbers | None
     return (first, end) if first < end else None
 
 
+def still_open(window: Window, standing: Standing, latest_us: int) -> Numbers | None:
+    """The windows that a query has not given yet and that have begun by the latest record's time."""
+    windows = Windows(window)
+    first = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+    end = windows.first_from(latest_us + 1)
+    return (first, end) if first < end else None
+
+
 def open_from(window: Window, standing: Standing) -> int:
     """When the first window begins that a query has not given yet."""
     windows = Windows(window)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headrace.kernel.due import Numbers
-from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from
+from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from, still_open
 from headrace.runtime.live.compact import compacted
 from headrace.runtime.live.dead import LETTERS, write_letters
 from headrace.runtime.live.emit import Emitter
@@ -23,6 +23,7 @@ from headrace.runtime.live.intake import Taken, take_in
 from headrace.runtime.live.log import Commit, Entry, Given, PartialLog, Standing
 from headrace.runtime.live.outbox import Outbox
 from headrace.runtime.live.points import passing
+from headrace.runtime.live.records import Records
 from headrace.runtime.live.sinks import Delivery, Sink
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.versions import Versions
@@ -30,7 +31,7 @@ from headrace.sources import Stream
 from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Settings:
     buckets: int
     dead_letters: str | None = None
     """A folder for records that did not count."""
+    early: bool = False
+    """Whether sinks are also given windows that are still open, after each micro-batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ class Engine:
         """Deliver what the last commit has made final and a sink may not have."""
         self._deliver(self.commit)
 
-    def take(self, frame: DataFrame, files: list[str] | None, batch: int, version: Version) -> Done:
-        """Count a micro-batch by a version of the plan; `files` are what it is about, where workers read them."""
+    def take(self, records: Records, batch: int, version: Version) -> Done:
+        """Count a micro-batch by a version of the plan."""
         watch, before = _Watch(), self.commit
         if batch <= before.batch:
             self._deliver(before)
@@ -100,7 +103,7 @@ class Engine:
         joined_us = commit.queries
         most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
         taken = take_in(
-            frame, files, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
+            records, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
         )
         watch.note("take in")
         passing("partials written")
@@ -120,7 +123,7 @@ class Engine:
         if self._settings.dead_letters is not None and taken.counts.lost:
             given = tuple((name, window, joined_us[name]) for name, window in version.windows.items())
             folder = self._outbox.of(batch)
-            letters = write_letters(frame, self._stream.time, version, given, most_us, folder)
+            letters = write_letters(records.frame(), self._stream.time, version, given, most_us, folder)
             commit = replace(commit, given=(*commit.given, *letters))
             watch.note("dead letters")
         commit = self._trim(commit, version)
@@ -134,6 +137,9 @@ class Engine:
         passing("committed")
         self._deliver(commit)
         watch.note("deliver")
+        if self._settings.early:
+            self._give_early(commit, version)
+            watch.note("early")
         self.log.tidy(commit, before.files | {entry.file for entry in taken.entries})
         self.versions.forget(_needed(commit))
         watch.note("tidy")
@@ -149,19 +155,42 @@ class Engine:
         given: tuple[Given, ...] = ()
         measures: list[str] = []
         if wanted and commit.entries:
-            shelves, name = self._folder / "shelves", uuid.uuid4().hex
-            shelf = (shelves / name).make().uri
-            try:
-                groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
-                given = self._outbox.fill(commit.batch, version, groups, shelf)
-            finally:
-                shelves.delete(name)
+            given, measures = self._answers(commit, version, wanted)
             passing("outbox filled")
         standings = {
             query: replace(standing, until_us=max(standing.until_us, commit.watermark_us))
             for query, standing in commit.queries.items()
         }
         return replace(commit, queries=standings, given=given), measures
+
+    def _give_early(self, commit: Commit, version: Version) -> None:
+        """What open windows would answer by now, to the sinks: they may change, and nobody remembers them."""
+        wanted: dict[str, Numbers] = {}
+        for query, window in version.windows.items():
+            numbers = still_open(window, commit.queries[query], commit.latest_us or 0)
+            if numbers is not None:
+                wanted[query] = numbers
+        if not wanted or not commit.entries:
+            return
+        given, _ = self._answers(commit, version, wanted)
+        folder = self._outbox.of(commit.batch)
+        for each in given:
+            range_us = version.windows[each.query].range_us
+            for sink in self._sinks:
+                sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
+        self._outbox.clear(commit.batch)
+
+    def _answers(
+        self, commit: Commit, version: Version, wanted: Mapping[str, Numbers]
+    ) -> tuple[tuple[Given, ...], list[str]]:
+        """The answers of some windows, in the outbox, and what was measured."""
+        shelves, name = self._folder / "shelves", uuid.uuid4().hex
+        shelf = (shelves / name).make().uri
+        try:
+            groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
+            return self._outbox.fill(commit.batch, version, groups, shelf), measures
+        finally:
+            shelves.delete(name)
 
     def _versions_of(self, commit: Commit) -> dict[int, Version]:
         return {number: self.versions[number] for number in _needed(commit)}

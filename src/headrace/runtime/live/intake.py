@@ -20,6 +20,7 @@ from headrace.plan.costs import load_costs
 from headrace.query import Window
 from headrace.runtime.live.clock import given_before, latest_given, roots_open_from
 from headrace.runtime.live.log import Commit, Counts, Entry, PartialLog, Standing
+from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Version
 from headrace.runtime.results import describe_failure
 from headrace.runtime.source import Source, plan_reading
@@ -169,8 +170,7 @@ class Intake:
 
 
 def take_in(
-    frame: DataFrame,
-    files: list[str] | None,
+    records: Records,
     version: Version,
     commit: Commit,
     most_us: int,
@@ -179,7 +179,7 @@ def take_in(
     budget: int,
     spark: SparkSession,
 ) -> Taken:
-    """Run a micro-batch's job: `files` are what it is about where workers read them, else Spark reads `frame`."""
+    """Run a micro-batch's job; records later than `most_us` are set aside."""
     from pyspark.errors import PySparkException  # see session.py
 
     plan = version.plan
@@ -194,7 +194,7 @@ def take_in(
         given,
         latest_given((window, standing) for _, window, standing in given),
     )
-    lines = _job(frame, files, intake, stream, spark)
+    lines = _job(records, intake, stream, spark)
     try:
         rows = lines.collect()
     except PySparkException as error:
@@ -215,14 +215,13 @@ def take_in(
     return Taken(tuple(entries), latest, counts, tuple(measures))
 
 
-def _job(
-    frame: DataFrame, files: list[str] | None, intake: Intake, stream: Stream, spark: SparkSession
-) -> DataFrame:
+def _job(records: Records, intake: Intake, stream: Stream, spark: SparkSession) -> DataFrame:
+    """At the source where the kernel knows all that the plan needs, else through Spark."""
     version = intake.version
     reading = None
-    if files is not None:
+    if records.files is not None:
         names = {name.lower(): name for name in stream.column_names}
-        source = Source(names, tuple(read_footers(files, [names[stream.time.lower()]])))
+        source = Source(names, tuple(read_footers(records.files, [names[stream.time.lower()]])))
         cores = spark.sparkContext.defaultParallelism
         known = version.ways, version.facts, version.session
         reading = plan_reading(source, version.plan, version.inputs, *known, cores, load_costs(), skip=False)
@@ -231,9 +230,9 @@ def _job(
 
         def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in [number.as_py() for batch in batches for number in batch.column(0)]:
-                yield from intake.run(records for records, _ in here.read(here.tasks[number]))
+                yield from intake.run(batch for batch, _ in here.read(here.tasks[number]))
 
         count = len(here.tasks)
         return spark.range(0, count, 1, count).mapInArrow(low, _LINES)
     columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(version.inputs)]
-    return frame.selectExpr(*columns).mapInArrow(intake.run, _LINES)
+    return records.frame().selectExpr(*columns).mapInArrow(intake.run, _LINES)

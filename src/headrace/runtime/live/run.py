@@ -20,6 +20,7 @@ from headrace.runtime.live.engine import Engine
 from headrace.runtime.live.metrics import MetricsServer
 from headrace.runtime.live.points import passing
 from headrace.runtime.live.progress import Progress, Watcher
+from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Desk, Version
 from headrace.runtime.results import describe_failure
 
@@ -191,26 +192,25 @@ class LiveRun:
     def _take(self, of_files: bool, frame: DataFrame, batch: int) -> None:
         try:
             files = sorted(_local(row.path) for row in frame.collect()) if of_files else None
-            if files is not None:
-                frame = self._desk.read(files)
-            done = self._engine.take(frame, files, batch, self._version)
+            records = Records(partial(self._desk.read, files) if files is not None else lambda: frame, files)
+            done = self._engine.take(records, batch, self._version)
             self._watcher.note(done)
-            self._adapt(frame, files)
+            self._adapt(records)
         except HeadraceError as error:
             self._error = error
             raise
 
-    def _adapt(self, frame: DataFrame, files: list[str] | None) -> None:
+    def _adapt(self, records: Records) -> None:
         """Now and then, look for a better plan by the sizes of this micro-batch, in a thread of its own."""
         now = time.monotonic()
         if self._looking is not None and (self._looking.is_alive() or now - self._looked < self._replan_s):
             return
-        if files is not None and self._looking is None:
+        if records.files is not None and self._looking is None:
             # The first plan was made by a sample of the same files.
             self._looking, self._looked = threading.Thread(), now
             return
         self._looked = now
-        sizes = self._desk.sizes_of(self._version, frame, files)
+        sizes = self._desk.sizes_of(self._version, records)
         self._looking = threading.Thread(target=self._better, args=(sizes,), name="headrace-replan", daemon=True)
         self._looking.start()
 

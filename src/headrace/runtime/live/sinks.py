@@ -24,6 +24,7 @@ from headrace.sources.stream import absolute
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+EARLY = "_early"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,6 +50,8 @@ class Delivery:
     given: Given
     range_us: int
     folder: Folder
+    early: bool = False
+    """Whether the windows are still open, so that this is not the last word."""
 
     @property
     def name(self) -> str:
@@ -71,7 +74,8 @@ class Delivery:
                 table = file.read_row_group(number) if held is not None else file.read()
                 start = _EPOCH + timedelta(microseconds=start_us)
                 end = start + timedelta(microseconds=self.range_us)
-                yield WindowAnswer(self.run, given.query, start, end, table.replace_schema_metadata(None))
+                plain = table.replace_schema_metadata(None)
+                yield WindowAnswer(self.run, given.query, start, end, plain, self.early)
 
 
 class Sink(Protocol):
@@ -83,14 +87,20 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ParquetSink:
-    """A folder per query below a folder; each file has whole windows, and appears at once."""
+    """A folder per query below a folder; each file has whole windows, and appears at once.
+
+    Early answers are in the folder `_early`, which Spark and others pass over: a file per query, the latest.
+    """
 
     folder: str
 
     def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
         """See `Sink`."""
-        target = Folder(absolute(self.folder)) / delivery.given.query
-        target.copy(delivery.folder, delivery.given.file, delivery.name)
+        folder = Folder(absolute(self.folder))
+        if delivery.early:
+            (folder / EARLY).copy(delivery.folder, delivery.given.file, delivery.given.file)
+        else:
+            (folder / delivery.given.query).copy(delivery.folder, delivery.given.file, delivery.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,9 @@ class SparkSink:
     function: Callable[[str, DataFrame, str], object]
 
     def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
-        """See `Sink`."""
+        """See `Sink`; what is early is passed over."""
+        if delivery.early:
+            return
         name = delivery.name.removesuffix(".parquet")
         self.function(delivery.given.query, spark.read.parquet(delivery.path), name)
 
@@ -132,10 +144,9 @@ class ConsoleSink:
     def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
         """See `Sink`."""
         for answer in delivery.windows():
-            table = answer.table
-            print(
-                f"{answer.query}  {answer.start:%Y-%m-%d %H:%M:%S} to {answer.end:%H:%M:%S}  {len(table):,} rows"
-            )
+            table, so_far = answer.table, " so far" if answer.early else ""
+            times = f"{answer.start:%Y-%m-%d %H:%M:%S} to {answer.end:%H:%M:%S}"
+            print(f"{answer.query}  {times}  {len(table):,} rows{so_far}")
             for row in table.slice(0, self.rows).to_pylist():
                 print("  " + "  ".join(f"{name}={_shown(value)}" for name, value in row.items()))
 

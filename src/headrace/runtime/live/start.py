@@ -48,6 +48,7 @@ def start_run(
     read_texts: ReadTexts,
     metrics_port: int | None,
     replan: str,
+    early: bool,
     budget: int,
 ) -> LiveRun:
     """Start a run, or go on with the one whose checkpoint it is; see `Workload.start`."""
@@ -61,6 +62,7 @@ def start_run(
         budget,
         _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism,
         dead_letters,
+        early,
     )
     engine = Engine(stream, spark, folder, as_sinks(sink), settings)
     if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):

@@ -27,6 +27,7 @@ from headrace.query import Expression, Query, Window
 from headrace.runtime.batch import arrow_types, group_schema, session_of, types_of
 from headrace.runtime.finish import Groups, finishing_sql
 from headrace.runtime.live.finisher import Finisher
+from headrace.runtime.live.records import Records
 from headrace.runtime.reference import analyse
 from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sample
 from headrace.sources import Stream
@@ -159,16 +160,16 @@ class Desk:
             backfill=version.backfill - {name},
         )
 
-    def sizes_of(self, version: Version, frame: DataFrame, files: list[str] | None) -> Sizes:
+    def sizes_of(self, version: Version, records: Records) -> Sizes:
         """Sizes by a micro-batch's records: of its files where workers read them, else as Spark gives them."""
-        if files is not None:
+        if records.files is not None:
             names = {name.lower(): name for name in self._stream.column_names}
-            source = Source(names, tuple(read_footers(files, [names[self._stream.time.lower()]])))
-            blocks, records = sample(source, self._ways, self._session), source.records
-            return Sizes(blocks, records, source.span_us(self._stream.time))
+            source = Source(names, tuple(read_footers(records.files, [names[self._stream.time.lower()]])))
+            blocks = sample(source, self._ways, self._session)
+            return Sizes(blocks, source.records, source.span_us(self._stream.time))
         needed = list(version.facts)
         columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(needed)]
-        table = frame.selectExpr(*columns).limit(_SAMPLED).toArrow().combine_chunks()
+        table = records.frame().selectExpr(*columns).limit(_SAMPLED).toArrow().combine_chunks()
         batches = table.to_batches()
         blocks = [dict(zip(needed, batch.columns, strict=True)) for batch in batches]
         return Sizes(blocks, 0, None)
@@ -258,7 +259,10 @@ class Desk:
 
     def read(self, files: Sequence[str]) -> DataFrame:
         """Some files of the stream as Spark reads them."""
-        return self._spark.read.schema(self._frame.schema).parquet(*files)
+        assert isinstance(self._stream.data, str), "only a folder has files"
+        # Columns may be in the names of folders, from the stream's own on.
+        reader = self._spark.read.schema(self._frame.schema).option("basePath", self._stream.data)
+        return reader.parquet(*files)
 
 
 class _Ending(NamedTuple):
