@@ -40,7 +40,7 @@ def test_a_stream_from_the_command_line(tmp_path: Path) -> None:
     assert sum(row["n"] for row in rows) == sum(moment < latest for moment in records)
     verified = headrace("log", "verify", str(run))
     assert verified.returncode == 0, verified.stderr
-    assert "all as written" in verified.stderr
+    assert "all as they were written" in verified.stderr
     shown = headrace("top", str(run), "--once")
     assert "60,000 records" in shown.stdout
     assert "protocols" in shown.stdout
