@@ -139,7 +139,7 @@ def remove(run: Run, name: Annotated[str, typer.Argument(help="The query's name.
 def list_queries(run: Run) -> None:
     """List the queries, each on a line."""
     for name, text in sorted(Versions(_folder(run) / "versions").texts().items()):
-        out.print(f"{name}\t{' '.join(text.split())}", markup=False, soft_wrap=True)
+        typer.echo(f"{name}\t{' '.join(text.split())}")
 
 
 @log.command("inspect")
