@@ -21,6 +21,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
+from pyspark.sql import SparkSession
 
 from headrace.bench.question import Data, read_data
 from headrace.bench.text import spark_text
@@ -67,55 +68,59 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="write what was seen to this file")] = None,
 ) -> None:
     """Run, look every few seconds, and compare the thirds."""
-    with tempfile.TemporaryDirectory(prefix="headrace-soak-") as place:
-        looks = _soak(Path(place), minutes * 60, rate)
-    found = _thirds(looks)
+    with tempfile.TemporaryDirectory(prefix="headrace-soak-") as place, open_session() as spark:
+        load_kernels()
+        looks = soak(Path(place), minutes * 60, rate, spark)
+    found = thirds(looks)
     print(json.dumps(found, indent=2))
     if json_file is not None:
         json_file.write_text(json.dumps({**found, "looks": [asdict(look) for look in looks]}) + "\n")
-    grown = [name for name, seen in found.items() if seen["last"] > _GROWTH * seen["middle"] + seen["slack"]]
-    if grown:
+    if grown := grown_in(found):
         raise BenchError(f"grew by more than {_GROWTH:.2f}x from the middle third to the last: {', '.join(grown)}")
 
 
-def _soak(folder: Path, seconds: float, rate: int) -> list[Look]:
+def grown_in(found: dict[str, dict[str, float]]) -> list[str]:
+    """What the last third had clearly more of than the middle one."""
+    return [name for name, seen in found.items() if seen["last"] > _GROWTH * seen["middle"] + seen["slack"]]
+
+
+def soak(folder: Path, seconds: float, rate: int, spark: SparkSession) -> list[Look]:
+    """The 22 queries for some seconds, and what was seen every two of them."""
     generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
     data = read_data(folder / "made", "flows", "ts")
     feed = folder / "feed"
     feed.mkdir()
+    pq.write_table(pq.read_table(data.path).slice(0, 0), feed / "empty.parquet")
+    topic = TOPICS["netflow"]
+    texts = {
+        question.name: spark_text(question, data).replace("'5 minutes'", f"'{_WINDOW}'")
+        for question in topic.take(topic.usual)
+    }
     ended = threading.Event()
     thread = threading.Thread(target=feed_files, args=(data, feed, rate, ended), daemon=True)
     looks: list[Look] = []
-    with open_session() as spark:
-        load_kernels()
-        records = pq.read_table(data.path)
-        pq.write_table(records.slice(0, 0), feed / "empty.parquet")
-        topic = TOPICS["netflow"]
-        texts = {
-            question.name: spark_text(question, data).replace("'5 minutes'", f"'{_WINDOW}'")
-            for question in topic.take(topic.usual)
-        }
-        live = Workload(texts).start(
-            Stream.parquet(str(feed), "flows", "ts", "1 second"),
-            sink=str(folder / "out"),
-            checkpoint=str(folder / "run"),
-            spark=spark,
-            trigger="1 second",
-        )
-        thread.start()
-        java = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
-        began = time.monotonic()
-        try:
-            while time.monotonic() - began < seconds:
-                live.await_termination(_EVERY_S)
-                progress = live.progress()
-                if progress is not None:
-                    seen = progress.batch, progress.seconds, progress.log_bytes / 1e6
-                    looks.append(_look(time.monotonic() - began, seen, java, folder / "run"))
-        finally:
-            ended.set()
-            thread.join()
-            live.stop()
+    live = Workload(texts).start(
+        Stream.parquet(str(feed), "flows", "ts", "1 second"),
+        sink=str(folder / "out"),
+        checkpoint=str(folder / "run"),
+        spark=spark,
+        trigger="1 second",
+    )
+    thread.start()
+    gateway: Any = spark.sparkContext._gateway
+    java = psutil.Process(gateway.proc.pid)
+    began = time.monotonic()
+    try:
+        while time.monotonic() - began < seconds:
+            live.await_termination(_EVERY_S)
+            progress = live.progress()
+            if progress is not None:
+                seen = progress.batch, progress.seconds, progress.log_bytes / 1e6
+                looks.append(_look(time.monotonic() - began, seen, java, folder / "run"))
+    finally:
+        ended.set()
+        thread.join()
+        live.stop()
     return looks
 
 
@@ -151,7 +156,7 @@ def _look(at_s: float, seen: tuple[int, float, float], java: Any, run: Path) -> 
     return Look(at_s, batch, batch_s, own, java.memory_info().rss / 1e6, held, log_mb, files)
 
 
-def _thirds(looks: list[Look]) -> dict[str, dict[str, float]]:
+def thirds(looks: list[Look]) -> dict[str, dict[str, float]]:
     """Medians of the middle and the last third; the first is for things to settle."""
     if len(looks) < 9:
         raise BenchError("the soak was too short")
