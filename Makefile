@@ -34,7 +34,7 @@ demo: $(READY)  ## set everything up, run 22 NetFlow queries on a small generate
 	@$(BIN)/headrace run examples/netflow/queries --stream $(DATA)/demo/flows --time ts --show 4 --out $(DATA)/demo/results
 
 demo-stream: $(READY)  ## a generated feed that goes on, 22 queries on it, and `headrace top` (Ctrl-C ends it)
-	@$(BIN)/python -m headrace.bench.demo_stream
+	@$(BIN)/python -m headrace.cli.demo_stream
 
 test: $(READY)  ## set everything up, run all tests
 	@$(BIN)/python -m pytest

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headrace.kernel.due import Numbers
+from headrace.query import Window
 from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from, still_open
 from headrace.runtime.live.compact import compacted
 from headrace.runtime.live.dead import LETTERS, write_letters
@@ -86,6 +87,8 @@ class Engine:
         self._emitter = Emitter(self.log, spark, settings.budget)
         self.commit = self.log.recover() or Commit(settings.name, buckets=settings.buckets)
         self._outbox.sweep(self.commit.batch)
+        for name in ("shelves", "early"):
+            folder.delete(name)
         (folder / "shelves").make()
 
     def resume(self) -> None:
@@ -147,15 +150,11 @@ class Engine:
 
     def _emit(self, commit: Commit, version: Version) -> tuple[Commit, list[str]]:
         """The answers of windows that the watermark has passed, into the outbox."""
-        wanted: dict[str, Numbers] = {}
-        for query, window in version.windows.items():
-            numbers = due(window, commit.queries[query], commit.watermark_us)
-            if numbers is not None:
-                wanted[query] = numbers
+        wanted = _wanted(version, commit, lambda window, own: due(window, own, commit.watermark_us))
         given: tuple[Given, ...] = ()
         measures: list[str] = []
         if wanted and commit.entries:
-            given, measures = self._answers(commit, version, wanted)
+            given, measures = self._answers(commit, version, wanted, self._outbox.of(commit.batch))
             passing("outbox filled")
         standings = {
             query: replace(standing, until_us=max(standing.until_us, commit.watermark_us))
@@ -165,30 +164,28 @@ class Engine:
 
     def _give_early(self, commit: Commit, version: Version) -> None:
         """What open windows would answer by now, to the sinks: they may change, and nobody remembers them."""
-        wanted: dict[str, Numbers] = {}
-        for query, window in version.windows.items():
-            numbers = still_open(window, commit.queries[query], commit.latest_us or 0)
-            if numbers is not None:
-                wanted[query] = numbers
-        if not wanted or not commit.entries:
+        latest_us = commit.latest_us
+        if latest_us is None or not commit.entries:
             return
-        given, _ = self._answers(commit, version, wanted)
-        folder = self._outbox.of(commit.batch)
+        wanted = _wanted(version, commit, lambda window, own: still_open(window, own, latest_us))
+        # Not in the outbox: what is there is final.
+        folder = self._folder / "early"
+        given, _ = self._answers(commit, version, wanted, folder)
         for each in given:
             range_us = version.windows[each.query].range_us
             for sink in self._sinks:
                 sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
-        self._outbox.clear(commit.batch)
+        self._folder.delete(folder.name)
 
     def _answers(
-        self, commit: Commit, version: Version, wanted: Mapping[str, Numbers]
+        self, commit: Commit, version: Version, wanted: Mapping[str, Numbers], folder: Folder
     ) -> tuple[tuple[Given, ...], list[str]]:
-        """The answers of some windows, in the outbox, and what was measured."""
+        """The answers of some windows, in files of a folder, and what was measured."""
         shelves, name = self._folder / "shelves", uuid.uuid4().hex
         shelf = (shelves / name).make().uri
         try:
             groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
-            return self._outbox.fill(commit.batch, version, groups, shelf), measures
+            return self._outbox.fill(folder.make(), version, groups, shelf), measures
         finally:
             shelves.delete(name)
 
@@ -205,7 +202,7 @@ class Engine:
         for entry in commit.entries:
             lot = entry.version, entry.node
             if lot not in since:
-                needed = [us for query, us in opens.items() if self._counts(commit, version, query, lot)]
+                needed = [us for query, us in opens.items() if self._counts(commit, query, lot)]
                 since[lot] = min([*needed, *([retained_us] if entry.node in here else [])], default=FOREVER_US)
             if self.versions[entry.version].start_of(entry.node, entry.slice) >= since[lot]:
                 kept.append(entry)
@@ -216,7 +213,7 @@ class Engine:
         }
         return replace(commit, entries=tuple(kept), whole_from=whole)
 
-    def _counts(self, commit: Commit, version: Version, query: str, lot: tuple[int, str]) -> bool:
+    def _counts(self, commit: Commit, query: str, lot: tuple[int, str]) -> bool:
         """Whether partials of a version's node count for a query."""
         made, node = lot
         maker = self.versions[max(made, commit.queries[query].version)]
@@ -240,6 +237,14 @@ class Engine:
         passing("delivered")
         self._outbox.clear(commit.batch)
         passing("outbox cleared")
+
+
+def _wanted(
+    version: Version, commit: Commit, numbers_of: Callable[[Window, Standing], Numbers | None]
+) -> dict[str, Numbers]:
+    """Windows of each query that has some."""
+    found = {query: numbers_of(window, commit.queries[query]) for query, window in version.windows.items()}
+    return {query: numbers for query, numbers in found.items() if numbers is not None}
 
 
 def joined(commit: Commit, version: Version) -> Commit:

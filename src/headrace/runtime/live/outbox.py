@@ -95,13 +95,12 @@ class Outbox:
 
     def fill(
         self,
-        batch: int,
+        folder: Folder,
         version: Version,
         groups: Mapping[str, Sequence[Groups]],
         shelf: str,
     ) -> tuple[Given, ...]:
-        """Finish the groups of queries, which lie on a shelf."""
-        folder = self.of(batch).make()
+        """Finish the groups of queries, which lie on a shelf, into files of a folder."""
         writings: list[_Writing] = []
         found: list[Given] = []
         sizes: dict[str, int] = {}
