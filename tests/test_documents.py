@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,13 +76,19 @@ def test_the_readmes_blocks_run(
         ["headrace", "generate"],
         ["headrace", "plan"],
         ["headrace", "run"],
+        ["headrace", "stream"],
+        ["headrace", "top"],
     ]
     for line in commands:
         headrace(line)
     assert len(list((tmp_path / "answers").iterdir())) == 22
-    (python,) = blocks("python")
-    exec(compile(python, "README.md", "exec"), {"__name__": "readme"})
-    assert "octets_per_packet" in capsys.readouterr().out
+    assert (tmp_path / "run" / "commits").is_dir()
+    names: dict[str, Any] = {"__name__": "readme"}
+    for python in blocks("python"):
+        exec(compile(python, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "octets_per_packet" in printed
+    assert sorted(names["live"].queries) == ["all", "by_src"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["by_src", "web"]
 
 
