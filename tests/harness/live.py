@@ -104,6 +104,8 @@ class Model:
     first_us: int = -NOWHERE
     lost: dict[int, set[int]] = field(default_factory=dict)
     """By the start of a window, the records that came too late for it."""
+    seen: set[int] = field(default_factory=set)
+    """The records that came while the query was there."""
 
     def starts(self, time_us: int) -> Iterator[int]:
         """The windows that a time is in."""
@@ -114,6 +116,7 @@ class Model:
             start -= window.slide_us
 
     def take(self, rows: Sequence[int], times: Sequence[int | None], watermark_us: int) -> None:
+        self.seen.update(rows)
         for row in rows:
             if (us := times[row]) is not None:
                 for start in self.starts(us):
@@ -360,7 +363,7 @@ class _Run:
         """All windows that have been given, from one copy of each record for each window that it counts for."""
         rows, starts = [], []
         for row, us in enumerate(self._feed.times):
-            for start in model.starts(us) if us is not None else ():
+            for start in model.starts(us) if us is not None and row in model.seen else ():
                 if row not in model.lost.get(start, ()):
                     rows.append(row)
                     starts.append(start)
