@@ -134,8 +134,7 @@ class Grown:
 
 def node_of(member: Member, slices: Slices | None, shapes: Shapes) -> Shape:
     """The node that has what a query needs, and nothing else."""
-    keys = [*member.keys, *sorted(member.node_keys - set(member.keys), key=str)]
-    return shapes.shape(keys, member.query.where, slices)
+    return shapes.shape(member.all_keys, member.query.where, slices)
 
 
 Sliced = Mapping[str, Slices]

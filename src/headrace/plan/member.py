@@ -32,6 +32,11 @@ class Member:
         bags = [recipe for recipe in self.recipes if isinstance(recipe, BagRecipe)]
         return frozenset([*self.keys, *(argument for bag in bags for argument in bag.arguments)])
 
+    @property
+    def all_keys(self) -> tuple[Expression, ...]:
+        """The same in an order: the query's own first."""
+        return (*self.keys, *sorted(self.node_keys - set(self.keys), key=str))
+
 
 def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     """Every expression over the stream whose type the plan has to know."""

@@ -45,9 +45,9 @@ from headrace.runtime.source import (
     find_ways,
     learn_filters,
     plan_reading,
-    sample,
+    sizes_by_sample,
 )
-from headrace.runtime.worker import PIECES, Work, partials_folder, typed
+from headrace.runtime.worker import PIECES, Work, on_tasks, partials_folder, typed
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def prepare(
     ways: Ways = {}
     if source is not None:
         ways = find_ways(source, types, facts, session)
-        sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
+        sizes = sizes_by_sample(source, ways, session, stream.time)
     wheres = dict.fromkeys(g.query.where for g in inner if g.query.where in facts)
     conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
     cores, memory = spark.sparkContext.defaultParallelism, table_bytes(budget)
@@ -231,7 +231,7 @@ class _SharedPass:
         """Do it all; gives what tasks have measured."""
         from pyspark.errors import PySparkException  # see session.py
 
-        pieces = self._high(self._high(self._low()), last=True)
+        pieces = self._work.meet(self._work.meet(self._low()), last=True)
         if self._scratch is None:
             pieces = self._kept = pieces.persist()
         context, group = self._spark.sparkContext, uuid.uuid4().hex
@@ -270,34 +270,17 @@ class _SharedPass:
         if reading is not None:
             here = reading
 
-            def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                for number in [number.as_py() for batch in batches for number in batch.column(0)]:
-                    task = here.tasks[number]
-                    yield from work.low(here.read(task), here.stretch(task))
+            def low(number: int) -> Iterator[pa.RecordBatch]:
+                task = here.tasks[number]
+                return work.low(here.read(task), here.stretch(task))
 
-            count = len(here.tasks)
-            return self._spark.range(0, count, 1, count).mapInArrow(low, PIECES)
+            return on_tasks(self._spark, len(here.tasks), low, PIECES)
 
         def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from work.low((batch, None) for batch in batches)
 
         columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(work.inputs)]
         return self._prepared.frame.selectExpr(*columns).mapInArrow(reduce, PIECES)
-
-    def _high(self, pieces: DataFrame, last: bool = False) -> DataFrame:
-        """Partials of a bucket together; a last time only where some node's rows are still in several."""
-        work = self._work
-        if last and not work.plan.split_nodes:
-            return pieces
-
-        def high(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from pyspark import TaskContext  # in the worker
-
-            context = TaskContext.get()
-            assert context is not None
-            yield from work.high(batches, context.partitionId(), last)
-
-        return pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
 
     def frame(self, number: int) -> DataFrame:
         """A query's DataFrame: its groups, and its own last step."""

@@ -12,7 +12,7 @@ from headrace.runtime.profile import Profile
 from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 Format = Literal["parquet", "csv", "json"]
 
@@ -107,6 +107,16 @@ class Results(Mapping[str, "DataFrame"]):
                 frame.write.format(kind).save(path)
         except (PySparkException, Py4JJavaError) as error:
             raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
+
+
+def collected(frame: DataFrame) -> list[Row]:
+    """The rows of a job; raises `RunError` with what went wrong."""
+    from pyspark.errors import PySparkException  # see session.py
+
+    try:
+        return frame.collect()
+    except PySparkException as error:
+        raise RunError(describe_failure(error)) from error
 
 
 _OWN_ERROR = re.compile(r"^headrace\.[\w.]+: (.+)$", re.MULTILINE)

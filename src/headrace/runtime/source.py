@@ -19,7 +19,7 @@ from headrace.plan.costs import Costs
 from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
-from headrace.plan.sizes import Block
+from headrace.plan.sizes import Block, Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression
 from headrace.sources import Stream
@@ -53,6 +53,12 @@ class Source:
         told = {names[name] for name in (*used, stream.time.lower()) if name in names}
         footers = read_footers(stream.data, sorted(told))
         return Source(names, tuple(footers))
+
+    @staticmethod
+    def of_files(stream: Stream, files: list[str]) -> Source:
+        """The source of some files of a stream, which tell of its time; of none, it knows the columns alone."""
+        names = {name.lower(): name for name in stream.column_names}
+        return Source(names, tuple(read_footers(files, [names[stream.time.lower()]]) if files else ()))
 
     @property
     def records(self) -> int:
@@ -248,6 +254,11 @@ def sample(source: Source, ways: Ways, session: Session) -> list[Block]:
         block = {expression: _sampled(how, columns) for expression, how in ways.items()}
         blocks.append({expression: column for expression, column in block.items() if column is not None})
     return blocks
+
+
+def sizes_by_sample(source: Source, ways: Ways, session: Session, time: str) -> Sizes:
+    """Sizes by a sample of a source, whose records have a time column."""
+    return Sizes(sample(source, ways, session), source.records, source.span_us(time))
 
 
 def _sampled(made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array | None:

@@ -7,8 +7,9 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +26,28 @@ from headrace.plan.plan import Plan
 from headrace.query import Expression, Window
 from headrace.runtime.profile import pack_measures
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 PIECES = (
     "task int, bucket int, node int, slice bigint, answer int, rows bigint, "
     "place string, start bigint, size bigint, crc bigint, blob binary, measures string"
 )
-_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, PIECES.split(","))])
+_ARROW = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<bigint>": pa.list_(pa.int64()),
+}
+
+
+def arrow_schema(lines: str) -> pa.Schema:
+    """The schema that a text like `PIECES` gives to Spark, for Arrow."""
+    return pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, lines.split(","))])
+
+
+SCHEMA = arrow_schema(PIECES)
 
 _FEW_ROWS = 1 << 13
 """So many rows of an answer are kept together, at least."""
@@ -39,6 +56,16 @@ _MOST_BYTES = 1 << 24
 """No more go to Spark at a time."""
 
 Batches = Iterator[pa.RecordBatch]
+
+
+def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lines: str) -> DataFrame:
+    """So many tasks, each of which knows its number; `lines` is the schema of what they give."""
+
+    def numbered(batches: Batches) -> Batches:
+        for number in [number.as_py() for batch in batches for number in batch.column(0)]:
+            yield from run(number)
+
+    return spark.range(0, count, 1, count).mapInArrow(numbered, lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +127,20 @@ class Work:
                 yield from level.finish()
 
         yield from self.rows(pieces(), measures)
+
+    def meet(self, pieces: DataFrame, last: bool = False) -> DataFrame:
+        """Partials of a bucket together; a last time only where some node's rows are still in several."""
+        if last and not self.plan.split_nodes:
+            return pieces
+
+        def high(batches: Batches) -> Batches:
+            from pyspark import TaskContext  # in the worker
+
+            context = TaskContext.get()
+            assert context is not None
+            yield from self.high(batches, context.partitionId(), last)
+
+        return pieces.repartitionById(self.tasks, "task").mapInArrow(high, PIECES)
 
     def rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
         """Pieces, which are kept, and what was measured, as rows of `PIECES`."""

@@ -43,26 +43,27 @@ class Clock:
         return watermark_us if seen_us is None else max(watermark_us, seen_us - self.lateness_us)
 
 
+def first_open(window: Window, standing: Standing) -> int:
+    """The number of the first window that a query has not given yet."""
+    windows = Windows(window)
+    return max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+
+
 def due(window: Window, standing: Standing, watermark_us: int) -> Numbers | None:
     """The windows that a query is to give now; None where there are none."""
-    windows = Windows(window)
-    first = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
-    end = windows.open_at(watermark_us)
+    first, end = first_open(window, standing), Windows(window).open_at(watermark_us)
     return (first, end) if first < end else None
 
 
 def still_open(window: Window, standing: Standing, latest_us: int) -> Numbers | None:
     """The windows that a query has not given yet and that have begun by the latest record's time."""
-    windows = Windows(window)
-    first = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
-    end = windows.first_from(latest_us + 1)
+    first, end = first_open(window, standing), Windows(window).first_from(latest_us + 1)
     return (first, end) if first < end else None
 
 
 def open_from(window: Window, standing: Standing) -> int:
     """When the first window begins that a query has not given yet."""
-    windows = Windows(window)
-    number = max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+    number = first_open(window, standing)
     return stretch_of(window, (number, number + 1))[0]
 
 
@@ -71,7 +72,7 @@ def roots_open_from(plan: Plan, standings: Mapping[str, Standing]) -> dict[int, 
     found = dict.fromkeys(plan.roots, FOREVER_US)
     for answer in plan.answers:
         assert answer.query.window is not None, "see `check_queries`"
-        root = plan.above(answer.node)[-1] if plan.above(answer.node) else answer.node
+        root = plan.root_of(answer.node)
         begin = open_from(answer.query.window, standings[answer.query.name])
         found[root] = min(found[root], begin)
     return found

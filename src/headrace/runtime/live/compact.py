@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from headrace.errors import RunError
 from headrace.kernel.high import HighLevel
 from headrace.kernel.piece import pack
 from headrace.kernel.shelf import File, Kept, Reader
 from headrace.plan.plan import Plan
 from headrace.runtime.live.log import Entry, PartialLog
 from headrace.runtime.live.version import Version
-from headrace.runtime.results import describe_failure
-from headrace.runtime.worker import Batches
+from headrace.runtime.results import collected
+from headrace.runtime.worker import Batches, arrow_schema, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,16 +23,7 @@ MOST_PARTIALS = 16
 """With more partials than this of one slice and bucket, they are merged."""
 
 _LINES = "lot int, rows bigint, file string, start bigint, size bigint, crc bigint"
-_SCHEMA = pa.schema(
-    [
-        ("lot", pa.int32()),
-        ("rows", pa.int64()),
-        ("file", pa.string()),
-        ("start", pa.int64()),
-        ("size", pa.int64()),
-        ("crc", pa.int64()),
-    ]
-)
+_SCHEMA = arrow_schema(_LINES)
 
 
 class _Lot(NamedTuple):
@@ -60,8 +50,6 @@ def compacted(
     entries: Sequence[Entry], versions: Mapping[int, Version], log: PartialLog, spark: SparkSession
 ) -> tuple[Entry, ...]:
     """The same partials, those of which there are too many merged."""
-    from pyspark.errors import PySparkException  # see session.py
-
     alike: dict[tuple[int, str, int, int], list[Entry]] = {}
     for entry in entries:
         alike.setdefault((entry.version, entry.node, entry.slice, entry.bucket), []).append(entry)
@@ -74,18 +62,14 @@ def compacted(
         lots.append(_Lot(version.plan, version.root_places[same[0].node], tuple(map(log.kept, same))))
     folder, tasks = log.partials.uri, min(len(lots), spark.sparkContext.defaultParallelism)
 
-    def merge(batches: Batches) -> Batches:
-        for task in [number.as_py() for batch in batches for number in batch.column(0)]:
-            shelf = File(folder, checked=True)
-            own = range(task, len(lots), tasks)
-            lines = [{"lot": number, **line} for number in own for line in lots[number].merge(shelf, folder)]
-            shelf.close()
-            yield pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
+    def merge(task: int) -> Batches:
+        shelf = File(folder, checked=True)
+        own = range(task, len(lots), tasks)
+        lines = [{"lot": number, **line} for number in own for line in lots[number].merge(shelf, folder)]
+        shelf.close()
+        yield pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
 
-    try:
-        rows = spark.range(0, tasks, 1, tasks).mapInArrow(merge, _LINES).collect()
-    except PySparkException as error:
-        raise RunError(describe_failure(error)) from error
+    rows = collected(on_tasks(spark, tasks, merge, _LINES))
     gone = {entry for same in many for entry in same}
     made = [
         many[row.lot][0]._replace(rows=row.rows, file=row.file, start=row.start, size=row.size, crc=row.crc)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -27,15 +27,15 @@ def write_letters(
     frame: DataFrame,
     time: str,
     version: Version,
-    standings: Sequence[tuple[str, Window, Standing]],
+    standings: Mapping[str, Standing],
     most_us: int,
     folder: Folder,
 ) -> list[Given]:
     """The letters of a micro-batch, in a file of its outbox, where there are any."""
     moment = f"unix_micros(CAST({quote_name(time)} AS TIMESTAMP))"
     late = [
-        f"IF({_is_late(name, window, standing, moment, version)}, {_text(name)}, NULL)"
-        for name, window, standing in standings
+        f"IF({_is_late(name, window, standings[name], moment, version)}, {_text(name)}, NULL)"
+        for name, window in version.windows.items()
     ]
     marked = frame.selectExpr(
         "*",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from headrace.errors import RunError
 from headrace.kernel.cascade import Cascade, Measures
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due, Numbers, stretch_of
@@ -25,8 +24,8 @@ from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
 from headrace.plan.slices import Slices, Windows
 from headrace.runtime.live.log import Commit, Entry, PartialLog
 from headrace.runtime.live.version import Version
-from headrace.runtime.results import describe_failure
-from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work
+from headrace.runtime.results import collected
+from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,83 +48,59 @@ class Emitter:
 
     def emit(
         self, version: Version, old: Mapping[int, Version], commit: Commit, due: Mapping[str, Numbers], shelf: str
-    ) -> tuple[dict[str, list[Groups]], list[str]]:
-        """The groups of the windows that are due, by query, and what was measured.
+    ) -> dict[str, list[Groups]]:
+        """The groups of the windows that are due, by query.
 
         `commit` has all partials; `old` are the versions that made some of them. Groups are kept on the shelf.
         """
         sorter = _Sorter(version, old, commit, due)
-        found: dict[str, list[Groups]] = {}
-        measures: list[str] = []
+        jobs = []
         if sorter.direct:
-            self._direct(version, sorter, commit, shelf, found, measures)
+            jobs.append(self._direct(version, sorter, commit, shelf))
         if sorter.mixed:
-            self._mixed(version, sorter, commit, shelf, found, measures)
-        return found, measures
+            jobs.append(self._mixed(version, sorter, commit, shelf))
+        found: dict[str, list[Groups]] = {}
+        for plan, pieces in jobs:
+            for row in collected(pieces.select("answer", "rows", "place", "start", "size")):
+                if row.answer is not None:
+                    kept = Kept(None, row.place, row.start, row.size)
+                    found.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
+        return found
 
-    def _direct(
-        self,
-        version: Version,
-        sorter: _Sorter,
-        commit: Commit,
-        shelf: str,
-        found: dict[str, list[Groups]],
-        measures: list[str],
-    ) -> None:
+    def _direct(self, version: Version, sorter: _Sorter, commit: Commit, shelf: str) -> tuple[Plan, DataFrame]:
+        """Partials of the roots that queries have now, down the tree."""
         plan = version.plan
         due = Due.of(plan, {version.number_of(query): sorter.due[query] for query in sorter.direct})
-        roots = {plan.nodes[root].id: root for root in plan.roots if root in due.nodes}
-        entries = [
-            (roots[entry.node], entry)
-            for entry in commit.entries
-            if entry.node in roots
-            and due.nodes[roots[entry.node]][0] <= entry.slice < due.nodes[roots[entry.node]][1]
-        ]
         work = self._work(plan, commit, shelf, version.conditions, due)
-        lines = [self._line(work, node, entry) for node, entry in entries]
+        lines = []
+        for entry in commit.entries:
+            root = version.root_places.get(entry.node)
+            first, end = due.nodes.get(root, (0, 0)) if root is not None else (0, 0)
+            if root is not None and first <= entry.slice < end:
+                lines.append(self._line(work, root, entry))
 
-        def high(batches: Batches) -> Batches:
-            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
-                own = [line for line in lines if line["task"] == task]
-                pieces = [pa.RecordBatch.from_pylist(own, schema=SCHEMA)] if own else []
-                yield from work.high(iter(pieces), task, False)
+        def high(task: int) -> Batches:
+            own = [line for line in lines if line["task"] == task]
+            pieces = [pa.RecordBatch.from_pylist(own, schema=SCHEMA)] if own else []
+            return work.high(iter(pieces), task, False)
 
-        pieces = self._spark.range(0, work.tasks, 1, work.tasks).mapInArrow(high, PIECES)
-        self._collect(self._last(pieces, work), plan, found, measures)
+        return plan, work.meet(on_tasks(self._spark, work.tasks, high, PIECES), last=True)
 
-    def _mixed(
-        self,
-        version: Version,
-        sorter: _Sorter,
-        commit: Commit,
-        shelf: str,
-        found: dict[str, list[Groups]],
-        measures: list[str],
-    ) -> None:
+    def _mixed(self, version: Version, sorter: _Sorter, commit: Commit, shelf: str) -> tuple[Plan, DataFrame]:
         """Each version's partials down its own tree, then all of them together."""
         own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorter.mixed])
         wanted = {number: sorter.due[answer.query.name] for number, answer in enumerate(own.answers)}
         work = self._work(own, commit, shelf, {}, Due.of(own, wanted))
         ways = sorter.ways(own, commit.buckets, self._log)
-
         count = min(len(ways), work.tasks)
 
-        def convert(batches: Batches) -> Batches:
-            for number in [number.as_py() for batch in batches for number in batch.column(0)]:
-                measures = Measures()
-                pieces = (piece for way in ways[number::count] for piece in way.run(measures, work.shelf))
-                yield from work.rows(pieces, measures)
+        def convert(number: int) -> Batches:
+            measures = Measures()
+            pieces = (piece for way in ways[number::count] for piece in way.run(measures, work.shelf))
+            return work.rows(pieces, measures)
 
-        def high(batches: Batches) -> Batches:
-            from pyspark import TaskContext  # in the worker
-
-            context = TaskContext.get()
-            assert context is not None
-            yield from work.high(batches, context.partitionId(), False)
-
-        pieces = self._spark.range(0, count, 1, count).mapInArrow(convert, PIECES)
-        pieces = pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
-        self._collect(self._last(pieces, work), own, found, measures)
+        pieces = on_tasks(self._spark, count, convert, PIECES)
+        return own, work.meet(work.meet(pieces), last=True)
 
     def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
         tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
@@ -141,34 +116,6 @@ class Emitter:
             "rows": entry.rows,
             **place,
         }
-
-    def _last(self, pieces: DataFrame, work: Work) -> DataFrame:
-        if not work.plan.split_nodes:
-            return pieces
-
-        def high(batches: Batches) -> Batches:
-            from pyspark import TaskContext  # in the worker
-
-            context = TaskContext.get()
-            assert context is not None
-            yield from work.high(batches, context.partitionId(), True)
-
-        return pieces.repartitionById(work.tasks, "task").mapInArrow(high, PIECES)
-
-    @staticmethod
-    def _collect(pieces: DataFrame, plan: Plan, found: dict[str, list[Groups]], measures: list[str]) -> None:
-        from pyspark.errors import PySparkException  # see session.py
-
-        try:
-            rows = pieces.select("answer", "rows", "place", "start", "size", "measures").collect()
-        except PySparkException as error:
-            raise RunError(describe_failure(error)) from error
-        for row in rows:
-            if row.measures is not None:
-                measures.append(row.measures)
-            elif row.answer is not None:
-                kept = Kept(None, row.place, row.start, row.size)
-                found.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
 
 
 class _Sorter:
@@ -188,13 +135,13 @@ class _Sorter:
         self._lots: dict[tuple[int, str], list[Entry]] = {}
         for entry in commit.entries:
             self._lots.setdefault((entry.version, entry.node), []).append(entry)
-        here, deals = version.roots, _deals(version)
+        here, deals = version.roots, version.deals
         stale = set()
         for (made, node), entries in self._lots.items():
             for query in due:
                 maker = self._maker(query, made)
                 if maker.roots[query] != node or (
-                    node == here[query] and _deals(self._versions[made])[node] == deals[node]
+                    node == here[query] and self._versions[made].deals[node] == deals[node]
                 ):
                     continue
                 if any(self._inside(query, entry) for entry in entries):
@@ -240,11 +187,6 @@ class _Sorter:
         return ways
 
 
-def _deals(version: Version) -> dict[str, Deal]:
-    plan = version.plan
-    return {plan.nodes[root].id: plan.deal_of(root) for root in plan.roots}
-
-
 def _plan_of(answers: Sequence[Answer]) -> Plan:
     """A plan in which each query has a root that has what it needs, and nothing else."""
     nodes, own = [], []
@@ -252,10 +194,9 @@ def _plan_of(answers: Sequence[Answer]) -> Plan:
         window, where = answer.query.window, answer.query.where
         assert window is not None, "see `check_queries`"
         member = Member(answer.query, answer.keys, answer.recipes)
-        keys = (*answer.keys, *sorted(member.node_keys - set(answer.keys), key=str))
         times = Slices.of(window) if window.tumbling else Windows(window)
         any_of = () if where is None else (where,)
-        nodes.append(Node(tuple(dict.fromkeys(keys)), tuple(states_of([member])), times, any_of))
+        nodes.append(Node(tuple(dict.fromkeys(member.all_keys)), tuple(states_of([member])), times, any_of))
         own.append(replace(answer, node=place, assumed=()))
     # A query's own keys keep all rows of a group together, also where the node has more.
     deals = tuple(Deal(key=answer.keys[0] if answer.keys else None) for answer in answers)

@@ -54,11 +54,9 @@ class Settings:
 class Done:
     """What a micro-batch did, for whoever watches."""
 
-    before: Commit
     commit: Commit
     version: Version
     taken: Taken | None
-    measures: tuple[str, ...]
     seconds: Mapping[str, float]
     """The time that each phase took."""
 
@@ -100,10 +98,10 @@ class Engine:
         watch, before = _Watch(), self.commit
         if batch <= before.batch:
             self._deliver(before)
-            return Done(before, before, version, None, (), watch.phases)
+            return Done(before, version, None, watch.phases)
         passing("begin")
         commit = joined(before, version)
-        joined_us = commit.queries
+        standings = commit.queries
         most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
         taken = take_in(
             records, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
@@ -121,12 +119,11 @@ class Engine:
             counts=commit.counts.plus(taken.counts),
             given=(),
         )
-        commit, measures = self._emit(commit, version)
+        commit = self._emit(commit, version)
         watch.note("emit")
         if self._settings.dead_letters is not None and taken.counts.lost:
-            given = tuple((name, window, joined_us[name]) for name, window in version.windows.items())
             folder = self._outbox.of(batch)
-            letters = write_letters(records.frame(), self._stream.time, version, given, most_us, folder)
+            letters = write_letters(records.frame(), self._stream.time, version, standings, most_us, folder)
             commit = replace(commit, given=(*commit.given, *letters))
             watch.note("dead letters")
         commit = self._trim(commit, version)
@@ -146,21 +143,20 @@ class Engine:
         self.log.tidy(commit, before.files | {entry.file for entry in taken.entries})
         self.versions.forget(_needed(commit))
         watch.note("tidy")
-        return Done(before, commit, version, taken, tuple(measures), watch.phases)
+        return Done(commit, version, taken, watch.phases)
 
-    def _emit(self, commit: Commit, version: Version) -> tuple[Commit, list[str]]:
+    def _emit(self, commit: Commit, version: Version) -> Commit:
         """The answers of windows that the watermark has passed, into the outbox."""
         wanted = _wanted(version, commit, lambda window, own: due(window, own, commit.watermark_us))
         given: tuple[Given, ...] = ()
-        measures: list[str] = []
         if wanted and commit.entries:
-            given, measures = self._answers(commit, version, wanted, self._outbox.of(commit.batch))
+            given = self._answers(commit, version, wanted, self._outbox.of(commit.batch))
             passing("outbox filled")
         standings = {
             query: replace(standing, until_us=max(standing.until_us, commit.watermark_us))
             for query, standing in commit.queries.items()
         }
-        return replace(commit, queries=standings, given=given), measures
+        return replace(commit, queries=standings, given=given)
 
     def _give_early(self, commit: Commit, version: Version) -> None:
         """What open windows would answer by now, to the sinks: they may change, and nobody remembers them."""
@@ -170,8 +166,7 @@ class Engine:
         wanted = _wanted(version, commit, lambda window, own: still_open(window, own, latest_us))
         # Not in the outbox: what is there is final.
         folder = self._folder / "early"
-        given, _ = self._answers(commit, version, wanted, folder)
-        for each in given:
+        for each in self._answers(commit, version, wanted, folder):
             range_us = version.windows[each.query].range_us
             for sink in self._sinks:
                 sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
@@ -179,13 +174,13 @@ class Engine:
 
     def _answers(
         self, commit: Commit, version: Version, wanted: Mapping[str, Numbers], folder: Folder
-    ) -> tuple[tuple[Given, ...], list[str]]:
-        """The answers of some windows, in files of a folder, and what was measured."""
+    ) -> tuple[Given, ...]:
+        """The answers of some windows, in files of a folder."""
         shelves, name = self._folder / "shelves", uuid.uuid4().hex
         shelf = (shelves / name).make().uri
         try:
-            groups, measures = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
-            return self._outbox.fill(folder.make(), version, groups, shelf), measures
+            groups = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
+            return self._outbox.fill(folder.make(), version, groups, shelf)
         finally:
             shelves.delete(name)
 

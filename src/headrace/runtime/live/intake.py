@@ -12,20 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.words import in_memory, truth
-from headrace.errors import RunError
 from headrace.kernel.low import LowLevel
-from headrace.kernel.piece import Partial
+from headrace.kernel.piece import Partial, Piece
 from headrace.kernel.shelf import File
-from headrace.plan.costs import load_costs
 from headrace.query import Window
 from headrace.runtime.live.clock import given_before, latest_given, roots_open_from
 from headrace.runtime.live.log import Commit, Counts, Entry, PartialLog, Standing
 from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Version
-from headrace.runtime.results import describe_failure
+from headrace.runtime.results import collected
 from headrace.runtime.source import Source, plan_reading
+from headrace.runtime.worker import arrow_schema, on_tasks
 from headrace.sources import Stream
-from headrace.sources.parquet import read_footers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,19 +32,7 @@ _LINES = (
     "node int, slice bigint, bucket int, rows bigint, "
     "file string, start bigint, size bigint, crc bigint, seen string"
 )
-_SCHEMA = pa.schema(
-    [
-        ("node", pa.int32()),
-        ("slice", pa.int64()),
-        ("bucket", pa.int32()),
-        ("rows", pa.int64()),
-        ("file", pa.string()),
-        ("start", pa.int64()),
-        ("size", pa.int64()),
-        ("crc", pa.int64()),
-        ("seen", pa.string()),
-    ]
-)
+_SCHEMA = arrow_schema(_LINES)
 
 
 @dataclass(slots=True)
@@ -104,16 +90,13 @@ class Intake:
         )
         shelf, lines = File(self.folder, checked=True), []
 
-        def pieces() -> Iterator[Partial]:
+        def pieces() -> Iterator[Piece]:
             for batch in records:
-                for piece in level.add(self._look(batch, seen)):
-                    assert isinstance(piece, Partial), "nothing is answered where records are read"
-                    yield piece
-            for piece in level.finish():
-                assert isinstance(piece, Partial), "nothing is answered where records are read"
-                yield piece
+                yield from level.add(self._look(batch, seen))
+            yield from level.finish()
 
         for piece in pieces():
+            assert isinstance(piece, Partial), "nothing is answered where records are read"
             kept = shelf.keep(piece.columns, [(part.first, part.end) for part in piece.parts])
             for part, place in zip(piece.parts, kept, strict=True):
                 lines.append(
@@ -180,8 +163,6 @@ def take_in(
     spark: SparkSession,
 ) -> Taken:
     """Run a micro-batch's job; records later than `most_us` are set aside."""
-    from pyspark.errors import PySparkException  # see session.py
-
     plan = version.plan
     given = tuple((name, window, commit.queries[name]) for name, window in version.windows.items())
     intake = Intake(
@@ -194,11 +175,7 @@ def take_in(
         given,
         latest_given((window, standing) for _, window, standing in given),
     )
-    lines = _job(records, intake, stream, spark)
-    try:
-        rows = lines.collect()
-    except PySparkException as error:
-        raise RunError(describe_failure(error)) from error
+    rows = collected(_job(records, intake, stream, spark))
     entries, counts, latest, measures = [], Counts(), None, []
     for row in rows:
         if row.seen is None:
@@ -220,19 +197,16 @@ def _job(records: Records, intake: Intake, stream: Stream, spark: SparkSession) 
     version = intake.version
     reading = None
     if records.files is not None:
-        names = {name.lower(): name for name in stream.column_names}
-        source = Source(names, tuple(read_footers(records.files, [names[stream.time.lower()]])))
+        source = Source.of_files(stream, records.files)
         cores = spark.sparkContext.defaultParallelism
         known = version.ways, version.facts, version.session
-        reading = plan_reading(source, version.plan, version.inputs, *known, cores, load_costs(), skip=False)
+        reading = plan_reading(source, version.plan, version.inputs, *known, cores, version.costs, skip=False)
     if reading is not None:
         here = reading
 
-        def low(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in [number.as_py() for batch in batches for number in batch.column(0)]:
-                yield from intake.run(batch for batch, _ in here.read(here.tasks[number]))
+        def low(number: int) -> Iterator[pa.RecordBatch]:
+            return intake.run(batch for batch, _ in here.read(here.tasks[number]))
 
-        count = len(here.tasks)
-        return spark.range(0, count, 1, count).mapInArrow(low, _LINES)
+        return on_tasks(spark, len(here.tasks), low, _LINES)
     columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(version.inputs)]
     return records.frame().selectExpr(*columns).mapInArrow(intake.run, _LINES)

@@ -26,8 +26,8 @@ from headrace.runtime.live.files import Folder
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
 from headrace.runtime.live.version import STARTED, Version
-from headrace.runtime.results import describe_failure
-from headrace.runtime.worker import Batches, typed
+from headrace.runtime.results import collected, describe_failure
+from headrace.runtime.worker import Batches, arrow_schema, on_tasks, typed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,43 +124,34 @@ class Outbox:
 
     def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[dict[str, Any]]:
         """The large ones first, dealt to as many tasks as there are cores."""
-        from pyspark.errors import PySparkException  # see session.py
-
         uri, tasks = folder.uri, min(len(writings), self._spark.sparkContext.defaultParallelism)
-        schema = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("starts", pa.list_(pa.int64()))])
 
-        def write(batches: Batches) -> Batches:
-            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
-                lines = [writing.run(uri, shelf) for writing in writings[task::tasks]]
-                yield pa.RecordBatch.from_pylist(lines, schema=schema)
+        def write(task: int) -> Batches:
+            lines = [writing.run(uri, shelf) for writing in writings[task::tasks]]
+            yield pa.RecordBatch.from_pylist(lines, schema=arrow_schema(_LINES))
 
-        try:
-            rows = self._spark.range(0, tasks, 1, tasks).mapInArrow(write, _LINES).collect()
-        except PySparkException as error:
-            raise RunError(describe_failure(error)) from error
-        return [row.asDict() for row in rows]
+        return [row.asDict() for row in collected(on_tasks(self._spark, tasks, write, _LINES))]
 
     def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
         """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
         number = version.number_of(name)
         statement, query = version.statements[number], version.plan.answers[number].query
+        if not (query.order or query.limit or query.offset):
+            return self._job(name, groups, statement, None, folder, shelf)
         numbers = sorted({number for number, _ in groups.by_window(Reader(shelf))})
-        if query.order or query.limit or query.offset:
-            written = [given for n in numbers for given in self._job(name, groups, statement, [n], folder, shelf)]
-        else:
-            written = self._job(name, groups, statement, numbers, folder, shelf)
-        return written
+        return [given for n in numbers for given in self._job(name, groups, statement, n, folder, shelf)]
 
     def _job(
-        self, name: str, groups: _Groups, statement: str, wanted: Sequence[int], folder: Folder, shelf: str
+        self, name: str, groups: _Groups, statement: str, wanted: int | None, folder: Folder, shelf: str
     ) -> list[Given]:
-        """Some windows by a job of Spark's: the answer of each is a file."""
+        """One window, or all of them, by a job of Spark's: the answer of each is a file."""
         from py4j.protocol import Py4JJavaError  # see session.py
         from pyspark.errors import PySparkException
 
         def read(batches: Batches) -> Batches:
             for _ in batches:
-                yield from (own for number, own in groups.by_window(Reader(shelf)) if number in wanted)
+                windows = groups.by_window(Reader(shelf))
+                yield from (own for number, own in windows if wanted is None or number == wanted)
 
         frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(groups.schema))
         parts = folder / f"{name}.parts"

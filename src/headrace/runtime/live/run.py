@@ -55,7 +55,7 @@ class LiveRun:
         self._parse = parse
         self._changing = threading.Lock()
         self._looking: threading.Thread | None = None
-        self._looked = 0.0
+        self._looked: float | None = None
         self._replan_s = replan_s
         self._query: StreamingQuery | None = None
         self._error: HeadraceError | None = None
@@ -153,7 +153,7 @@ class LiveRun:
         if self._controller is not None:
             self._controller.close()
         self._started.stop()
-        if self._looking is not None and self._looking.is_alive():
+        if self._looking is not None:
             self._looking.join()
         if self._metrics is not None:
             self._metrics.close()
@@ -202,17 +202,19 @@ class LiveRun:
 
     def _adapt(self, records: Records) -> None:
         """Now and then, look for a better plan by the sizes of this micro-batch, in a thread of its own."""
-        now = time.monotonic()
-        if self._looking is not None and (self._looking.is_alive() or now - self._looked < self._replan_s):
-            return
-        if records.files is not None and self._looking is None:
-            # The first plan was made by a sample of the same files.
-            self._looking, self._looked = threading.Thread(), now
+        now, looked = time.monotonic(), self._looked
+        if looked is not None and (now - looked < self._replan_s or self._is_looking):
             return
         self._looked = now
+        if looked is None and records.files is not None:
+            return  # the first plan was made by a sample of the same files
         sizes = self._desk.sizes_of(self._version, records)
         self._looking = threading.Thread(target=self._better, args=(sizes,), name="headrace-replan", daemon=True)
         self._looking.start()
+
+    @property
+    def _is_looking(self) -> bool:
+        return self._looking is not None and self._looking.is_alive()
 
     def _better(self, sizes: Sizes) -> None:
         with self._changing:

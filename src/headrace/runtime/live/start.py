@@ -86,27 +86,27 @@ def start_run(
 
 def _version(engine: Engine, desk: Desk, queries: Mapping[str, Query]) -> Version:
     """The version to go on with: queries that are new join it, and others leave."""
-    version = engine.versions.latest()
-    if version is None:
+    before = engine.versions.latest()
+    if before is None:
         version = desk.first(queries)
+    else:
+        version = before
+        # First those that come: one query has to be there at all times.
+        for name, query in queries.items():
+            if name not in before.queries:
+                version = desk.with_query(version, query)
+            elif _text(before.queries[name]) != _text(query):
+                version = desk.replaced(version, query)
+        for name in before.queries:
+            if name not in queries:
+                version = desk.without_query(version, name)
+    if version is not before:
         engine.versions.put(version)
-        return version
-    same = {name for name, query in queries.items() if _text(version.queries.get(name)) == _text(query)}
-    if same == set(queries) == set(version.queries):
-        return version
-    for name in [name for name in queries if name not in same and name not in version.queries]:
-        version = desk.with_query(version, queries[name])
-    for name in [name for name in version.queries if name not in same and name not in set(queries) - same]:
-        version = desk.without_query(version, name)
-    for name in [name for name in queries if name in version.queries and name not in same]:
-        if _text(version.queries[name]) != _text(queries[name]):
-            version = desk.replaced(version, queries[name])
-    engine.versions.put(version)
     return version
 
 
-def _text(query: Query | None) -> str:
-    return query.source.original.text.strip() if query is not None else ""
+def _text(query: Query) -> str:
+    return query.source.original.text.strip()
 
 
 def _records(stream: Stream, spark: SparkSession, files_per_batch: int | None) -> tuple[DataFrame, bool]:

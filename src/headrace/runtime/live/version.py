@@ -16,10 +16,10 @@ from headrace.kernel.evaluate import Evaluator
 from headrace.kernel.low import node_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.change import cost_of
-from headrace.plan.costs import load_costs
+from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import Guarded, guarded
 from headrace.plan.member import Facts, needed_expressions
-from headrace.plan.plan import Answer, Plan
+from headrace.plan.plan import Answer, Deal, Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
@@ -29,9 +29,8 @@ from headrace.runtime.finish import Groups, finishing_sql
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.records import Records
 from headrace.runtime.reference import analyse
-from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sample
+from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sizes_by_sample
 from headrace.sources import Stream
-from headrace.sources.parquet import read_footers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +68,7 @@ class Version:
     """The version with which each query came;"""
     backfill: frozenset[str]
     """those that begin with windows of before they came."""
+    costs: Costs
 
     def __post_init__(self) -> None:
         assert len(self.schemas) == len(self.plan.answers)
@@ -96,9 +96,18 @@ class Version:
         windows = ((answer.query.name, answer.query.window) for answer in self.plan.answers)
         return {name: window for name, window in windows if window is not None}
 
+    @cached_property
+    def deals(self) -> dict[str, Deal]:
+        """How the rows of roots are dealt, by their ids."""
+        return {node: self.plan.deal_of(root) for node, root in self.root_places.items()}
+
     def number_of(self, query: str) -> int:
         """Which of the plan's answers is a query's."""
-        return next(n for n, answer in enumerate(self.plan.answers) if answer.query.name == query)
+        return self._numbers[query]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {answer.query.name: number for number, answer in enumerate(self.plan.answers)}
 
 
 class Desk:
@@ -141,7 +150,7 @@ class Desk:
         """A version with another query of the same name; it joins as one that is new."""
         others = {name: other for name, other in version.queries.items() if name != query.name}
         if not others:
-            return replace(self.first({query.name: query}, version.number + 1))
+            return self.first({query.name: query}, version.number + 1)
         return self.with_query(self.without_query(version, query.name), query)
 
     def without_query(self, version: Version, name: str) -> Version:
@@ -163,10 +172,7 @@ class Desk:
     def sizes_of(self, version: Version, records: Records) -> Sizes:
         """Sizes by a micro-batch's records: of its files where workers read them, else as Spark gives them."""
         if records.files is not None:
-            names = {name.lower(): name for name in self._stream.column_names}
-            source = Source(names, tuple(read_footers(records.files, [names[self._stream.time.lower()]])))
-            blocks = sample(source, self._ways, self._session)
-            return Sizes(blocks, source.records, source.span_us(self._stream.time))
+            return self._by_sample(Source.of_files(self._stream, records.files))
         needed = list(version.facts)
         columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(needed)]
         table = records.frame().selectExpr(*columns).limit(_SAMPLED).toArrow().combine_chunks()
@@ -200,8 +206,7 @@ class Desk:
             # What is to come may be larger than anything so far, or null.
             facts = {e: Fact(kind) for e, kind in types_of(unknown, frame, session.columns).items()}
             self._facts |= facts
-            names = {name.lower(): name for name in self._stream.column_names}
-            self._ways |= find_ways(Source(names, ()), facts, facts, session)
+            self._ways |= find_ways(Source.of_files(self._stream, []), facts, facts, session)
         if self._sizes is None:
             self._sizes = self._sampled(needed)
         known = {e: self._facts[e] for e in needed if e in self._facts}
@@ -217,9 +222,10 @@ class Desk:
     def _sampled(self, needed: Iterable[Expression]) -> Sizes:
         """Sizes by what the stream shows already; of a DataFrame, nothing yet."""
         source = Source.of(self._stream, needed)
-        if source is None:
-            return Sizes([], 0, None)
-        return Sizes(sample(source, self._ways, self._session), source.records, source.span_us(self._stream.time))
+        return self._by_sample(source) if source is not None else Sizes([], 0, None)
+
+    def _by_sample(self, source: Source) -> Sizes:
+        return sizes_by_sample(source, self._ways, self._session, self._stream.time)
 
     def _version(self, number: int, plan: Plan, queries: Mapping[str, Query], known: _Known) -> Version:
         if plan.beside:
@@ -244,6 +250,7 @@ class Desk:
             tuple(ending.statement for ending in endings),
             dict.fromkeys(queries, number),
             frozenset(),
+            self._costs,
         )
 
     def _ending(self, answer: Answer, known: _Known) -> _Ending:
