@@ -6,11 +6,9 @@ middle third by more than it may.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import tempfile
-import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,13 +16,11 @@ from statistics import median
 from typing import Annotated, Any
 
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 from pyspark.sql import SparkSession
 
-from headrace.bench.question import Data, read_data
-from headrace.bench.text import spark_text
+from headrace.bench.feed import Feed
+from headrace.bench.question import read_data
 from headrace.bench.workloads import TOPICS
 from headrace.errors import BenchError
 from headrace.generate import FlowOptions, generate_flows
@@ -88,58 +84,27 @@ def soak(folder: Path, seconds: float, rate: int, spark: SparkSession) -> list[L
     """The 22 queries for some seconds, and what was seen every two of them."""
     generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
     data = read_data(folder / "made", "flows", "ts")
-    feed = folder / "feed"
-    feed.mkdir()
-    pq.write_table(pq.read_table(data.path).slice(0, 0), feed / "empty.parquet")
+    feed = Feed(data, folder / "feed", rate)
     topic = TOPICS["netflow"]
-    texts = {
-        question.name: spark_text(question, data).replace("'5 minutes'", f"'{_WINDOW}'")
-        for question in topic.take(topic.usual)
-    }
-    ended = threading.Event()
-    thread = threading.Thread(target=feed_files, args=(data, feed, rate, ended), daemon=True)
     looks: list[Look] = []
-    live = Workload(texts).start(
-        Stream.parquet(str(feed), "flows", "ts", "1 second"),
+    live = Workload(feed.texts(topic.questions, _WINDOW)).start(
+        Stream.parquet(str(feed.folder), "flows", "ts", "1 second"),
         sink=str(folder / "out"),
         checkpoint=str(folder / "run"),
         spark=spark,
         trigger="1 second",
     )
-    thread.start()
     gateway: Any = spark.sparkContext._gateway
     java = psutil.Process(gateway.proc.pid)
     began = time.monotonic()
-    try:
+    with live, feed:
         while time.monotonic() - began < seconds:
             live.await_termination(_EVERY_S)
             progress = live.progress()
             if progress is not None:
                 seen = progress.batch, progress.seconds, progress.log_bytes / 1e6
                 looks.append(_look(time.monotonic() - began, seen, java, folder / "run"))
-    finally:
-        ended.set()
-        thread.join()
-        live.stop()
     return looks
-
-
-def feed_files(data: Data, feed: Path, rate: int, ended: threading.Event) -> None:
-    """A file every second, with the time of its arrival; files of long ago go."""
-    records = pq.read_table(data.path)
-    begin = time.time()
-    for number in itertools.count():
-        if ended.wait(max(0.0, begin + number - time.time())):
-            return
-        own = records.slice(number % 4 * rate, rate)
-        step = 1_000_000 // max(1, rate)
-        times = pa.array(range(int((begin + number) * 1e6), int((begin + number) * 1e6) + step * len(own), step))
-        place = records.schema.get_field_index(data.time)
-        column = times.cast(pa.timestamp("us")).cast(records.schema.field(place).type)
-        hidden = feed.parent / f".feed-{number}"
-        pq.write_table(own.set_column(place, data.time, column), hidden)
-        hidden.rename(feed / f"{number:08}.parquet")
-        (feed / f"{number - 60:08}.parquet").unlink(missing_ok=True)
 
 
 def _look(at_s: float, seen: tuple[int, float, float], java: Any, run: Path) -> Look:

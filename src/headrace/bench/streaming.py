@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,11 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.bench.check import Check, compare
 from headrace.bench.contest import Task
+from headrace.bench.feed import Feed
 from headrace.bench.in_spark import check_frame, workload_of
 from headrace.bench.question import Data, Question, read_data
 from headrace.bench.text import spark_text
@@ -256,51 +255,25 @@ def measure_latency(
 
     A window can be answered from the moment on at which a record after its end is there.
     """
-    folder = scratch / "feed"
-    folder.mkdir()
-    records = pq.read_table(sorted(data.path.glob("*.parquet"))[0]).slice(0, rate * 4)
-    arrived: list[tuple[float, float]] = []
+    feed = Feed(data, scratch / "feed", rate)
     given: dict[float, float] = {}
-    ended = threading.Event()
-
-    def feed() -> None:
-        for number in itertools.count():
-            due = begin + number
-            if ended.wait(max(0.0, due - time.time())):
-                return
-            own = records.slice(number % 4 * rate, rate)
-            step = 1_000_000 // max(1, rate)
-            times = [int(due * 1e6) + index * step - 1_000_000 for index in range(len(own))]
-            kind = records.schema.field(data.time).type
-            column = pa.array(times, pa.int64()).cast(pa.timestamp("us")).cast(kind)
-            own = own.set_column(records.schema.get_field_index(data.time), data.time, column)
-            hidden = scratch / f".feed-{number}"
-            pq.write_table(own, hidden)
-            hidden.rename(folder / f"{number:06}.parquet")
-            arrived.append((times[-1] / 1e6, time.time()))
 
     def note(answer: WindowAnswer) -> None:
         end = answer.end.timestamp()
         given[end] = max(given.get(end, 0.0), time.time())
 
-    begin = time.time() + 1.0
-    pq.write_table(records.slice(0, 0), folder / "empty.parquet")
-    thread = threading.Thread(target=feed, daemon=True)
-    stream = Stream.parquet(str(folder), data.stream, data.time)
-    texts = {q.name: spark_text(q, data).replace("'5 minutes'", f"'{_WINDOW_S} seconds'") for q in questions}
-    live = Workload(texts).start(
-        stream, sink=note, checkpoint=str(scratch / "feed-checkpoint"), spark=spark, trigger="0 seconds"
+    live = Workload(feed.texts(questions, f"{_WINDOW_S} seconds")).start(
+        Stream.parquet(str(feed.folder), data.stream, data.time),
+        sink=note,
+        checkpoint=str(scratch / "feed-checkpoint"),
+        spark=spark,
+        trigger="0 seconds",
     )
-    thread.start()
-    try:
+    with live, feed:
         live.await_termination(seconds)
-    finally:
-        ended.set()
-        thread.join()
-        live.stop()
     waits = []
     for end, when in sorted(given.items()):
-        there = next((moment for latest, moment in arrived if latest >= end), None)
+        there = next((moment for latest, moment in feed.arrived if latest >= end), None)
         if there is not None:
             waits.append(when - there)
     waits = waits[2:]  # the first ones wait for code to be compiled

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +12,8 @@ from typing import Annotated
 import pyarrow.parquet as pq
 import typer
 
+from headrace.bench.feed import Feed
 from headrace.bench.question import read_data
-from headrace.bench.soak import feed_files
-from headrace.bench.text import spark_text
 from headrace.bench.workloads import TOPICS
 from headrace.cli.live import show_run
 from headrace.generate import FlowOptions, generate_flows
@@ -32,31 +30,24 @@ def main(
         folder = Path(place)
         generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
         data = read_data(folder / "made", "flows", "ts")
-        feed, queries = folder / "feed", folder / "queries"
-        feed.mkdir()
+        queries = folder / "queries"
         queries.mkdir()
-        pq.write_table(pq.read_table(data.path).slice(0, 0), feed / "empty.parquet")
-        topic = TOPICS["netflow"]
-        for question in topic.take(topic.usual):
-            text = spark_text(question, data).replace("'5 minutes'", f"'{_WINDOW}'")
-            (queries / f"{question.name}.sql").write_text(text)
-        ended = threading.Event()
-        thread = threading.Thread(target=feed_files, args=(data, feed, rate, ended), daemon=True)
-        command = [sys.executable, "-m", "headrace", "stream", str(queries), "--stream", str(feed), "--time", "ts"]
-        command += ["--checkpoint", str(folder / "run"), "--out", str(folder / "windows"), "--watch"]
+        feed = Feed(data, folder / "feed", rate)
+        for name, text in feed.texts(TOPICS["netflow"].questions, _WINDOW).items():
+            (queries / f"{name}.sql").write_text(text)
+        command = [sys.executable, "-m", "headrace", "stream", str(queries), "--stream", str(feed.folder)]
+        command += ["--time", "ts", "--checkpoint", str(folder / "run")]
+        command += ["--out", str(folder / "windows"), "--watch"]
         with (folder / "run.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as run:
-            thread.start()
-            print(
-                f"{rate:,} records a second into {feed}; queries in {queries}; windows go to {folder / 'windows'}"
-            )
+            print(f"{rate:,} records a second into {feed.folder}; queries in {queries}")
+            print(f"windows go to {folder / 'windows'}")
             print("the first results come after about 30 seconds: Spark starts, and windows have to end")
             try:
-                _show(folder, run, seconds)
+                with feed:
+                    _show(folder, run, seconds)
             except KeyboardInterrupt:
                 print("ending ...")
             finally:
-                ended.set()
-                thread.join()
                 run.terminate()
         files = sorted((folder / "windows").rglob("*.parquet"))
         print(f"{len(files)} files of answers, {sum(pq.read_metadata(file).num_rows for file in files):,} rows")
