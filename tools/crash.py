@@ -1,6 +1,7 @@
 """Kill a run in every way and compare its answers with an undisturbed one's: `python -m tools.crash`.
 
-At every named point between two writes, at random moments, in its workers, and with a full disk.
+At every named point between two writes, at random moments, in its workers, and with a full disk; queries come and
+go meanwhile.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import typer
 from rich.console import Console
 from tests.harness.crash import (
     FULL_DISK,
+    GUESTS,
     QUERIES,
     answers,
+    guests_windows,
     kill_later,
     kill_workers_later,
     make_files,
@@ -42,35 +45,38 @@ def main(
     with tempfile.TemporaryDirectory(prefix="headrace-crash-") as place:
         folder = Path(place)
         make_files(folder / "files")
-        expected = _answers(folder, lambda _: None)
-        console.print(f"undisturbed: {', '.join(f'{name} {len(expected[name])} rows' for name in QUERIES)}")
-        wrong = 0
+        expected = answers(_ended(folder, partial(run_once, guests="all along")), QUERIES | GUESTS)
+        console.print(f"undisturbed: {', '.join(f'{name} {len(rows)} rows' for name, rows in expected.items())}")
+        wrong = windows = 0
         for name, disturb in _disturbances(kills, random.Random(seed)):
-            found = _answers(folder, disturb)
-            same = found == expected
+            place = _ended(folder, disturb)
+            same = answers(place) == {query: expected[query] for query in QUERIES}
+            own = guests_windows(place, expected)
             wrong += not same
-            console.print(f"{name}: {'the same answers' if same else 'DIFFERENT ANSWERS'}")
-    console.print(f"{wrong} of the disturbed runs gave other answers")
+            windows += own
+            console.print(
+                f"{name}: {'the same answers' if same else 'DIFFERENT ANSWERS'}, {own} windows of guests"
+            )
+    console.print(f"{wrong} of the disturbed runs gave other answers; {windows} windows of guests were all right")
     if wrong:
         raise typer.Exit(1)
 
 
-def _answers(folder: Path, disturb: Callable[[Path], None]) -> dict[str, list[tuple[object, ...]]]:
+def _ended(folder: Path, disturb: Callable[[Path], object]) -> Path:
+    """The folder of a run that was disturbed and came to its end."""
     place = folder / "case"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     shutil.copytree(folder / "files", place / "in")
     disturb(place)
     until_done(place)
-    return answers(place)
+    return place
 
 
-def _disturbances(kills: int, rng: random.Random) -> Iterator[tuple[str, Callable[[Path], None]]]:
+def _disturbances(kills: int, rng: random.Random) -> Iterator[tuple[str, Callable[[Path], object]]]:
     for point in POINTS:
         for count in (1, 3):
-            if point == "version written":
-                continue  # no query comes or goes in this run
-            yield f"at '{point}', time {count}", partial(run_once, point=f"{point}:{count}")  # type: ignore[misc]
+            yield f"at '{point}', time {count}", partial(run_once, point=f"{point}:{count}")
     for _ in range(kills):
         seconds = rng.random() * _RUN_S
         yield f"after {seconds:.2f} s", _killed(partial(kill_later, seconds=seconds))

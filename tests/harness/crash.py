@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.runtime.live.points import SETTING
+from headrace.runtime.live.run import LiveRun
+from headrace.runtime.live.sinks import WindowAnswer
 
 QUERIES = {
     "by_key": "SELECT window.start AS at, k, count(*) AS n, sum(v) AS total FROM s "
@@ -32,6 +34,14 @@ QUERIES = {
     "top": "SELECT window.start AS at, k, sum(v) AS total FROM s GROUP BY window(t, '1 minute'), k "
     "ORDER BY total DESC, k LIMIT 2",
 }
+GUESTS = {
+    "guest": "SELECT window.start AS at, k, sum(v) AS total, min(v) AS least FROM s "
+    "GROUP BY window(t, '1 minute'), k",
+    "other_guest": "SELECT window.start AS at, v % 3 AS third, count(*) AS n FROM s WHERE k < 'd' "
+    "GROUP BY window(t, '1 minute'), v % 3",
+}
+CHANGES = {0: "guest", 2: "other_guest", 5: "guest"}
+"""Which guest comes, or goes if it is there, when the window of `by_key` with a number has been given."""
 FILES, ROWS = 6, 400
 SPAN_US = 10 * 60 * 10**6
 START_US = 1_709_510_400 * 10**6
@@ -55,14 +65,28 @@ def make_files(folder: Path) -> None:
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def answers(folder: Path) -> dict[str, list[tuple[object, ...]]]:
-    """The rows of every query, in an order that does not depend on files."""
-    found = {}
-    for query in QUERIES:
-        tables = [pq.read_table(file) for file in sorted((folder / "out" / query).glob("*.parquet"))]
-        rows = [tuple(row.values()) for table in tables for row in table.to_pylist()]
-        found[query] = sorted(rows, key=str)
-    return found
+Rows = list[tuple[object, ...]]
+
+
+def answers(folder: Path, queries: Iterable[str] = QUERIES) -> dict[str, Rows]:
+    """The rows of queries, in an order that does not depend on files."""
+    return {query: _rows(folder, query) for query in queries}
+
+
+def _rows(folder: Path, query: str) -> Rows:
+    tables = [pq.read_table(file) for file in sorted((folder / "out" / query).glob("*.parquet"))]
+    return sorted((tuple(row.values()) for table in tables for row in table.to_pylist()), key=str)
+
+
+def guests_windows(folder: Path, expected: Mapping[str, Rows]) -> int:
+    """How many windows guests have given: each must be what it is for one who was there all along, and once."""
+    windows = 0
+    for guest in GUESTS:
+        found = _rows(folder, guest)
+        there = {row[0] for row in found}
+        assert found == [row for row in expected[guest] if row[0] in there], guest
+        windows += len(there)
+    return windows
 
 
 @dataclass(frozen=True)
@@ -73,10 +97,15 @@ class Ended:
     said: str
 
 
-def run_once(folder: Path, point: str | None = None, disturb: Callable[[int], None] | None = None) -> Ended:
+def run_once(
+    folder: Path,
+    point: str | None = None,
+    disturb: Callable[[int], None] | None = None,
+    guests: str = "come and go",
+) -> Ended:
     """Run until the end, or until it is killed; `disturb` is called with the process' number when it works."""
     environment = {**os.environ, **({SETTING: point} if point is not None else {})}
-    command = [sys.executable, "-m", "tests.harness.crash", str(folder)]
+    command = [sys.executable, "-m", "tests.harness.crash", str(folder), guests]
     process = subprocess.Popen(
         command,
         env=environment,
@@ -138,23 +167,55 @@ def fill_disk(limit: int = 2048) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
 
-def main(folder: Path) -> None:
-    """The run."""
+class Host:
+    """Has guests come and go: always when the same windows have been given, a first time or again."""
+
+    def __init__(self) -> None:
+        self._live: LiveRun | None = None
+        self._waiting: list[int] = []
+
+    def note(self, answer: WindowAnswer) -> None:
+        """A window was given: its guest comes, or goes."""
+        number = int(answer.start.timestamp() * 10**6 - START_US) // (60 * 10**6)
+        if answer.query == "by_key" and number in CHANGES:
+            self._waiting.append(number)
+            self._change()
+
+    def begin(self, live: LiveRun) -> None:
+        """A run has started; it may have given windows already."""
+        self._live = live
+        self._change()
+
+    def _change(self) -> None:
+        while self._live is not None and self._waiting:
+            number = self._waiting.pop(0)
+            guest, leaves = CHANGES[number], CHANGES[number] in [CHANGES[n] for n in CHANGES if n < number]
+            if leaves and guest in self._live.queries:
+                self._live.remove(guest)
+            elif not leaves and guest not in self._live.queries:
+                self._live.add(guest, GUESTS[guest])
+
+
+def main(folder: Path, guests: str) -> None:
+    """The run; guests are there `all along`, or `come and go`."""
     from headrace import Stream, Workload
     from headrace.runtime.session import open_session
     from tests.harness.fuzz import SETTINGS
 
+    all_along, host = guests == "all along", Host()
     with open_session(cores=2, conf=SETTINGS) as spark:
         stream = Stream.parquet(str(folder / "in"), "s", "t", "5 seconds")
         print("running", flush=True)
-        live = Workload(QUERIES).start(
+        live = Workload(QUERIES | GUESTS if all_along else QUERIES).start(
             stream,
-            sink=str(folder / "out"),
+            sink=[str(folder / "out"), host.note],
             checkpoint=str(folder / "run"),
             spark=spark,
             trigger="available now",
             files_per_batch=1,
         )
+        if not all_along:
+            host.begin(live)
         live.await_termination()
         live.stop()
 
@@ -162,4 +223,4 @@ def main(folder: Path) -> None:
 if __name__ == "__main__":
     if os.environ.get(FULL_DISK):
         fill_disk()
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.crash import QUERIES, answers, make_files, run_once, until_done
+from tests.harness.crash import GUESTS, QUERIES, answers, guests_windows, make_files, run_once, until_done
 
 pytestmark = pytest.mark.spark
 
 
 def test_answers_after_crashes(tmp_path: Path) -> None:
-    """Killed after partials were written, after the commit and after the delivery, one after another."""
+    """Killed after partials were written, after the commit, after the delivery and after a query came, in turn."""
     make_files(tmp_path / "files")
     calm, crashed = tmp_path / "calm", tmp_path / "crashed"
     for place in (calm, crashed):
         place.mkdir()
         shutil.copytree(tmp_path / "files", place / "in")
-    until_done(calm)
-    expected = answers(calm)
-    assert all(expected[query] for query in QUERIES)
-    for point in ("partials written:2", "committed:1", "delivered:2"):
+    ended = run_once(calm, guests="all along")
+    assert ended.code == 0, ended.said[-2000:]
+    expected = answers(calm, QUERIES | GUESTS)
+    assert all(expected.values())
+    for point in ("partials written:2", "version written:1", "committed:1", "delivered:2"):
         ended = run_once(crashed, point)
         assert ended.code == -9, ended.said[-2000:]
     until_done(crashed)
-    assert answers(crashed) == expected
+    assert answers(crashed) == {query: expected[query] for query in QUERIES}
+    assert guests_windows(crashed, expected)

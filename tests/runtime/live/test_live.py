@@ -188,6 +188,22 @@ def test_a_run_goes_on_with_other_queries(feed: Feed) -> None:
     assert sorted(live.queries) == ["by_key", "sliding"]
 
 
+def test_a_restart_does_not_undo_what_changed_meanwhile(feed: Feed) -> None:
+    feed.add((10, "a", 1))
+    asked = {"by_key": BY_KEY, "sliding": SLIDING}
+    with feed.start(asked, trigger="100 milliseconds") as live:
+        wait_for(live, 1)
+        live.add("longer", LONGER)
+        live.remove("sliding")
+    feed.add((190, "a", 1), (370, "a", 1))
+    live = feed.run(asked)
+    assert sorted(live.queries) == ["by_key", "longer"]
+    assert feed.rows("longer") == [(at(180), "a", 1)]
+    # What is asked for in other words is a change; so is what is not asked for any more.
+    live = feed.run({"sliding": SLIDING.replace("AS n", "AS m")})
+    assert sorted(live.queries) == ["longer", "sliding"]
+
+
 def test_sinks(feed: Feed, capsys: pytest.CaptureFixture[str]) -> None:
     windows: list[WindowAnswer] = []
     frames: list[tuple[str, int, str]] = []

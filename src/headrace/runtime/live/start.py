@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,28 +86,31 @@ def start_run(
 
 
 def _version(engine: Engine, desk: Desk, queries: Mapping[str, Query]) -> Version:
-    """The version to go on with: queries that are new join it, and others leave."""
+    """The version to go on with. What is asked for now and was not the last time joins, and the other way round.
+
+    Queries that came, or went, while the run was going are not affected: a restart does not undo them.
+    """
+    asked = {name: query.source.original.text.strip() for name, query in queries.items()}
     before = engine.versions.latest()
     if before is None:
         version = desk.first(queries)
     else:
         version = before
+        changed = [name for name, text in asked.items() if before.asked.get(name) != text]
         # First those that come: one query has to be there at all times.
-        for name, query in queries.items():
-            if name not in before.queries:
-                version = desk.with_query(version, query)
-            elif _text(before.queries[name]) != _text(query):
-                version = desk.replaced(version, query)
-        for name in before.queries:
-            if name not in queries:
+        for name in changed:
+            there = version.queries.get(name)
+            if there is None:
+                version = desk.with_query(version, queries[name])
+            elif there.source.original.text.strip() != asked[name]:
+                version = desk.replaced(version, queries[name])
+        for name in before.asked:
+            if name not in asked and name in version.queries:
                 version = desk.without_query(version, name)
-    if version is not before:
+    if before is None or before.asked != asked:
+        version = replace(version, asked=asked)
         engine.versions.put(version)
     return version
-
-
-def _text(query: Query) -> str:
-    return query.source.original.text.strip()
 
 
 def _records(stream: Stream, spark: SparkSession, files_per_batch: int | None) -> tuple[DataFrame, bool]:

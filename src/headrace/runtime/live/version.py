@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,6 +69,8 @@ class Version:
     backfill: frozenset[str]
     """those that begin with windows of before they came."""
     costs: Costs
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """The queries that the run was last started with, as texts: others have come, or gone, since."""
 
     def __post_init__(self) -> None:
         assert len(self.schemas) == len(self.plan.answers)
@@ -142,6 +144,7 @@ class Desk:
         made = self._version(version.number + 1, plan, queries, known)
         return replace(
             made,
+            asked=version.asked,
             joined={**version.joined, query.name: made.number},
             backfill=version.backfill | {query.name} if backfill else version.backfill - {query.name},
         )
@@ -150,7 +153,7 @@ class Desk:
         """A version with another query of the same name; it joins as one that is new."""
         others = {name: other for name, other in version.queries.items() if name != query.name}
         if not others:
-            return self.first({query.name: query}, version.number + 1)
+            return replace(self.first({query.name: query}, version.number + 1), asked=version.asked)
         return self.with_query(self.without_query(version, query.name), query)
 
     def without_query(self, version: Version, name: str) -> Version:
@@ -165,6 +168,7 @@ class Desk:
         made = self._version(version.number + 1, plan, queries, known)
         return replace(
             made,
+            asked=version.asked,
             joined={query: number for query, number in version.joined.items() if query != name},
             backfill=version.backfill - {name},
         )
@@ -189,7 +193,7 @@ class Desk:
         if plan.estimate.tree * 1e9 > _CLEARLY_LESS * cost_of(known.planner, version.plan):
             return None
         made = self._version(version.number + 1, plan, version.queries, known)
-        return replace(made, joined=version.joined, backfill=version.backfill)
+        return replace(made, asked=version.asked, joined=version.joined, backfill=version.backfill)
 
     def _look_at(self, queries: Mapping[str, Query]) -> _Known:
         """What is known of queries' expressions."""
