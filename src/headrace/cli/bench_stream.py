@@ -16,7 +16,7 @@ from headrace.bench.streaming import ENGINES, StreamBench, StreamReport, in_orde
 from headrace.cli.console import out, telling
 from headrace.errors import did_you_mean
 from headrace.kernel.compiled import load_kernels
-from headrace.runtime.session import open_session
+from headrace.runtime.session import machine_memory_mb, open_session
 
 _RATE = 50_000
 
@@ -31,7 +31,9 @@ def bench_stream(
         tell("putting the files in the order of their names")
         files = sorted(task.data.path.glob("*.parquet")) if task.data.path.is_dir() else [task.data.path]
         task = replace(task, data=in_order(files, task.data, scratch / "in-order"))
-        with open_session(cores=task.cores, conf={"spark.sql.shuffle.partitions": str(task.cores)}) as spark:
+        # Plain Spark has the states of all queries in its memory.
+        conf = {"spark.driver.memory": f"{2 * machine_memory_mb() // 3}m"}
+        with open_session(cores=task.cores, conf=conf) as spark:
             load_kernels()
             bench = StreamBench(task, spark, scratch, files_per_batch, tell)
             runs = bench.run(chosen)

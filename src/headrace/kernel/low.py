@@ -32,6 +32,9 @@ _TABLE_SHARE = 2
 _ROUND_SHARE = 4
 """One part in so many of the memory for roots is for rows that wait to become windows."""
 
+_MANY_BYTES = 1 << 23
+"""In a stream, rows wait until they take so much: a table beyond it is beyond the processor's cache too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -81,9 +84,10 @@ class LowLevel:
                 plan.nodes[index],
                 self._coding,
                 _whole_slices(plan.nodes[index].slices, own),
+                _ALWAYS if open_from is not None else _whole_slices(plan.nodes[index].slices, own),
                 self._conditions,
                 self._stages[source] if source is not None else None,
-                self._enough(index, windows) if index in windows else 0,
+                self._enough(index, windows) if index in windows else _MANY_BYTES if open_from is not None else 0,
             )
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
@@ -186,11 +190,15 @@ class _Stage:
         node: Node,
         coding: Coding,
         whole: tuple[int, int],
+        leaving: tuple[int, int],
         conditions: Conditions,
         above: _Stage | None,
         enough: int,
     ) -> None:
-        """`above` is the stage that rows come from, on the way to others; None says records."""
+        """Slices that are `whole` here, and those that leave when they have ended, from one to before another.
+
+        `above` is the stage that rows come from, on the way to others; None says records.
+        """
         self._above = above
         self._enough = enough
         self._passed = -_FOREVER, -_FOREVER
@@ -203,7 +211,7 @@ class _Stage:
         self._conditions = conditions
         self._reducer = make_reducer(node)
         self._first, self._end = whole
-        self._closed = self._first
+        self._closed, self._leaving_end = leaving
         self._left: set[int] = set()
         """Slices some of whose rows have left already: their answers are made where these went."""
 
@@ -250,7 +258,7 @@ class _Stage:
         yield self.take()
 
     def take_ended(self, until_us: int) -> Iterator[Rows]:
-        """The rows of slices that have ended since this was last asked, as far as they can be whole here.
+        """The rows of slices that have ended since this was last asked, as far as they leave then.
 
         No record to come is earlier; but rows that wait further up are.
         """
@@ -260,9 +268,9 @@ class _Stage:
         self._passed = self._passed[1], until_us
         yield from self._take_complete()
         slices = self.node.slices
-        if slices is None or self._first >= self._end or len(self._reducer) == 0:
+        if slices is None or len(self._reducer) == 0:
             return
-        closed = min(slices.open_at(until_us), self._end)
+        closed = min(slices.open_at(until_us), self._leaving_end)
         if closed <= self._closed:
             return
         self._closed = closed
@@ -293,6 +301,7 @@ class _Stage:
 
 
 _FOREVER = 2**62
+_ALWAYS = -_FOREVER, _FOREVER
 
 
 def _whole_slices(slices: Times | None, own: Stretch | None) -> tuple[int, int]:

@@ -66,7 +66,8 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(count),
         # Answers must not depend on the machine's own time zone.
         "spark.sql.session.timeZone": time_zone,
-        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        # The rest is for Python workers and files.
+        "spark.driver.memory": f"{min(8192, max(1024, machine_memory_mb() // 3))}m",
         # The default is a form of the past that tells neither zones nor whole microseconds to other readers.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.enabled": "false",
@@ -80,10 +81,9 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
     return settings
 
 
-def _driver_memory_mb() -> int:
-    """A third of the machine's memory, at least 1 and at most 8 GiB: the rest is for Python workers and files."""
-    total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return int(min(8192, max(1024, total_mb // 3)))
+def machine_memory_mb() -> int:
+    """How much memory this machine has."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20)
 
 
 _IDLE_S = 50

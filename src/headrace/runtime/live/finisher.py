@@ -53,9 +53,11 @@ class Finisher:
             chosen = self.having({name: columns[name] for name in self.having.names} or {_START: columns[_START]})
             columns = {name: column.filter(chosen) for name, column in columns.items()}
         made = [self._made(output, columns) for output in self.outputs]
-        return pa.record_batch(
-            [column.cast(field.type) for column, field in zip(made, self.schema, strict=True)], schema=self.schema
-        )
+        kinds = self.schema.types
+        cast = [
+            column if column.type == kind else column.cast(kind) for column, kind in zip(made, kinds, strict=True)
+        ]
+        return pa.record_batch(cast, schema=self.schema)
 
     @staticmethod
     def _made(output: Evaluator | str, columns: dict[str, pa.Array]) -> pa.Array:

@@ -22,7 +22,7 @@ from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Version
 from headrace.runtime.results import collected
 from headrace.runtime.source import Source, plan_reading
-from headrace.runtime.worker import arrow_schema, on_tasks
+from headrace.runtime.worker import Batches, arrow_schema, on_tasks
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ class Intake:
     late_before_us: int
     """so that records from this time on are late for none of them."""
 
-    def run(self, records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Records to lines about partials, which lie in a file, and one about what was seen."""
+    def run(self, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> Iterator[pa.RecordBatch]:
+        """Records, each batch with the time that no later one goes below (where known), to lines about partials.
+
+        These lie in a file. The last line is about what was seen.
+        """
         version, seen = self.version, Seen()
         level = LowLevel(
             version.plan,
@@ -91,8 +94,10 @@ class Intake:
         shelf, lines = File(self.folder, checked=True), []
 
         def pieces() -> Iterator[Piece]:
-            for batch in records:
+            for batch, until_us in records:
                 yield from level.add(self._look(batch, seen))
+                if until_us is not None:
+                    yield from level.close(until_us)
             yield from level.finish()
 
         for piece in pieces():
@@ -205,8 +210,12 @@ def _job(records: Records, intake: Intake, stream: Stream, spark: SparkSession) 
         here = reading
 
         def low(number: int) -> Iterator[pa.RecordBatch]:
-            return intake.run(batch for batch, _ in here.read(here.tasks[number]))
+            return intake.run(here.read(here.tasks[number]))
 
         return on_tasks(spark, len(here.tasks), low, _LINES)
     columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(version.inputs)]
-    return records.frame().selectExpr(*columns).mapInArrow(intake.run, _LINES)
+
+    def through(batches: Batches) -> Batches:
+        return intake.run((batch, None) for batch in batches)
+
+    return records.frame().selectExpr(*columns).mapInArrow(through, _LINES)

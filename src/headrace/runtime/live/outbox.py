@@ -6,8 +6,9 @@ has made final, and no more.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 STARTS = b"headrace.windows"
 """In a file's metadata: when the window of each row group begins, in microseconds."""
+_MOST_RUNS = 64
+"""Rows of windows that are out of order in more places than this are put in order."""
+_MOST_DICTIONARY = 1 << 15
+"""Bytes of a column's dictionary: more distinct values take longer to look up than it saves."""
 _LINES = "file string, rows bigint, starts array<bigint>"
 
 
@@ -47,14 +52,25 @@ class _Groups:
 
     def by_window(self, reader: Reader) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The groups of each window, with its number, in the order of time."""
-        parts = [reader.read(kept)[0] for kept in self.kept]
-        columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
-        numbers = np.asarray(columns[0])
+        runs: dict[int, list[list[pa.Array]]] = {}
+        for kept in self.kept:
+            for number, columns in _runs(reader.read(kept)[0]):
+                runs.setdefault(number, []).append(columns)
+        for number in sorted(runs):
+            columns = [pa.concat_arrays(parts) for parts in zip(*runs.pop(number), strict=True)]
+            yield number, typed(columns, len(columns[0]), self.schema, self.window)
+
+
+def _runs(columns: list[pa.Array]) -> Iterator[tuple[int, list[pa.Array]]]:
+    """Rows of one window each, with its number, which is the first column: few, for rows come mostly in order."""
+    numbers = np.asarray(columns[0])
+    edges = np.flatnonzero(np.diff(numbers)) + 1
+    if len(edges) > _MOST_RUNS and len(edges) >= len(np.unique(numbers)):
         order = np.argsort(numbers, kind="stable")
-        there, firsts = np.unique(numbers[order], return_index=True)
-        for number, rows in zip(there.tolist(), np.split(order, firsts[1:]), strict=True):
-            own = columns if len(there) == 1 else [column.take(pa.array(rows)) for column in columns]
-            yield number, typed(own, len(rows), self.schema, self.window)
+        columns, numbers = [column.take(pa.array(order)) for column in columns], numbers[order]
+        edges = np.flatnonzero(np.diff(numbers)) + 1
+    for first, end in itertools.pairwise([0, *edges.tolist(), len(numbers)]):
+        yield int(numbers[first]), [column.slice(first, end - first) for column in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,8 @@ class _Writing:
     file: str
     groups: _Groups
     finisher: Finisher
+    values: int
+    """About how many there are to write."""
 
     def run(self, folder: str, shelf: str) -> dict[str, object]:
         """Write it; gives the number of rows and when windows begin. There is no file where there is no row."""
@@ -76,10 +94,20 @@ class _Writing:
         if found:
             schema = self.finisher.schema.with_metadata({STARTS: json.dumps(starts)})
             system, path = fs.FileSystem.from_uri(folder)
-            with pq.ParquetWriter(f"{path}/{self.file}", schema, filesystem=system) as writer:
+            with pq.ParquetWriter(
+                f"{path}/{self.file}", schema, filesystem=system, dictionary_pagesize_limit=_MOST_DICTIONARY
+            ) as writer:
                 for _, batch in found:
                     writer.write_batch(batch, row_group_size=batch.num_rows)
         return {"file": self.file, "rows": sum(batch.num_rows for _, batch in found), "starts": starts}
+
+
+def _dealt(writings: Iterable[_Writing], tasks: int) -> list[list[_Writing]]:
+    """What each task writes: the large ones first, each by the task that has least so far."""
+    lots: list[list[_Writing]] = [[] for _ in range(tasks)]
+    for writing in sorted(writings, key=lambda writing: -writing.values):
+        min(lots, key=lambda lot: sum(other.values for other in lot)).append(writing)
+    return [lot for lot in lots if lot]
 
 
 class Outbox:
@@ -103,7 +131,6 @@ class Outbox:
         """Finish the groups of queries, which lie on a shelf, into files of a folder."""
         writings: list[_Writing] = []
         found: list[Given] = []
-        sizes: dict[str, int] = {}
         for name, parts in groups.items():
             number = version.number_of(name)
             own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
@@ -111,11 +138,11 @@ class Outbox:
             if finisher is None:
                 found += self._by_spark(name, own, version, folder, shelf)
             else:
-                writings.append(_Writing(f"{name}.parquet", own, finisher))
-                sizes[writings[-1].file] = sum(part.rows for part in parts)
+                values = sum(part.rows for part in parts) * len(finisher.schema)
+                writings.append(_Writing(f"{name}.parquet", own, finisher, values))
         if writings:
             windows = {f"{name}.parquet": (name, version.windows[name]) for name in groups}
-            for row in self._write(sorted(writings, key=lambda writing: -sizes[writing.file]), folder, shelf):
+            for row in self._write(writings, folder, shelf):
                 if row["rows"]:
                     name, window = windows[row["file"]]
                     start, end = row["starts"][0], row["starts"][-1] + window.range_us
@@ -123,14 +150,14 @@ class Outbox:
         return tuple(sorted(found))
 
     def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[dict[str, Any]]:
-        """The large ones first, dealt to as many tasks as there are cores."""
-        uri, tasks = folder.uri, min(len(writings), self._spark.sparkContext.defaultParallelism)
+        """All of them, by as many tasks as there are cores."""
+        uri, lots = folder.uri, _dealt(writings, self._spark.sparkContext.defaultParallelism)
 
         def write(task: int) -> Batches:
-            lines = [writing.run(uri, shelf) for writing in writings[task::tasks]]
+            lines = [writing.run(uri, shelf) for writing in lots[task]]
             yield pa.RecordBatch.from_pylist(lines, schema=arrow_schema(_LINES))
 
-        return [row.asDict() for row in collected(on_tasks(self._spark, tasks, write, _LINES))]
+        return [row.asDict() for row in collected(on_tasks(self._spark, len(lots), write, _LINES))]
 
     def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
         """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
