@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
@@ -53,9 +54,7 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int, by_slice: bool = False
     """Rows of a node as partials; `by_slice`, those of each slice are a part by themselves."""
     if len(rows) == 0:
         return
-    rows, parts = _dealt(plan, node, rows, buckets)
-    if by_slice:
-        rows, parts = _by_slice(rows, parts)
+    rows, parts = _dealt(plan, node, rows, buckets, by_slice)
     low = 0
     for size, columns in pack(rows):
         own = (part._replace(first=max(part.first - low, 0), end=min(part.end - low, size)) for part in parts)
@@ -83,35 +82,37 @@ def slice_numbers(rows: Rows) -> Words:
     return np.asarray(numbers)
 
 
-def _dealt(plan: Plan, index: int, rows: Rows, buckets: int) -> tuple[Rows, list[Part]]:
-    """Rows in the order of their buckets, and which are whose."""
+def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> tuple[Rows, list[Part]]:
+    """Rows in the order of their buckets, and which are whose; `by_slice`, inside each of their slices."""
+    bucket_of = _buckets_of(plan, index, rows, buckets)
+    if not by_slice:
+        counts = np.bincount(bucket_of, minlength=buckets)
+        ends = itertools.pairwise([0, *np.cumsum(counts).tolist()])
+        parts = [Part(bucket, *own) for bucket, own in enumerate(ends)]
+        return rows if counts.max() == len(rows) else rows.take(np.argsort(bucket_of, kind="stable")), parts
+    numbers = slice_numbers(rows)
+    order = np.lexsort((numbers, bucket_of))
+    bucket_of, numbers = bucket_of[order], numbers[order]
+    edges = np.flatnonzero((numbers[1:] != numbers[:-1]) | (bucket_of[1:] != bucket_of[:-1])) + 1
+    parts = [
+        Part(int(bucket_of[first]), first, end, int(numbers[first]))
+        for first, end in itertools.pairwise([0, *edges.tolist(), len(rows)])
+    ]
+    return rows.take(order), parts
+
+
+def _buckets_of(plan: Plan, index: int, rows: Rows, buckets: int) -> npt.NDArray[np.uint16]:
+    """The bucket of each row."""
     node, (deal, home) = plan.nodes[index], plan.meeting(index)
     if deal.epoch is None and deal.key is None:
-        return rows, [Part(home % buckets, 0, len(rows))]
+        return np.full(len(rows), home % buckets, dtype=np.uint16)
     mark = np.zeros(len(rows), dtype=np.uint64)
     if deal.epoch is not None:
         mark += _epoch_numbers(node.slices, rows, deal.epoch).view(np.uint64)
     if deal.key is not None:
         place = node.place_of(deal.key)
         mark += rows.coders[place].hashes(rows.codes(place))
-    bucket_of = (mark % np.uint64(buckets)).astype(np.uint16)
-    ends = np.cumsum(np.bincount(bucket_of, minlength=buckets)).tolist()
-    parts = [Part(bucket, *ends) for bucket, ends in enumerate(itertools.pairwise([0, *ends]))]
-    return rows.take(np.argsort(bucket_of, kind="stable")), parts
-
-
-def _by_slice(rows: Rows, parts: Sequence[Part]) -> tuple[Rows, list[Part]]:
-    """Rows in the order of their buckets and, inside each, of their slices."""
-    numbers = slice_numbers(rows)
-    bucket_of = np.repeat(np.arange(len(parts)), [part.end - part.first for part in parts])
-    order = np.lexsort((numbers, bucket_of))
-    numbers = numbers[order]
-    edges = np.flatnonzero((np.diff(numbers) != 0) | (np.diff(bucket_of) != 0)) + 1
-    found = [
-        Part(parts[bucket_of[first]].bucket, first, end, int(numbers[first]))
-        for first, end in itertools.pairwise([0, *edges.tolist(), len(rows)])
-    ]
-    return rows.take(order), found
+    return (mark % np.uint64(buckets)).astype(np.uint16)
 
 
 def _epoch_numbers(slices: Times | None, rows: Rows, epoch: Slices) -> Words:

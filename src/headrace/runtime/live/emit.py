@@ -1,4 +1,7 @@
-"""Windows that are due: the partials of their slices to answers, in files of the outbox.
+"""Windows that are due: the partials of their slices to answers.
+
+Where there are several windows, or few rows, a task has all partials of some time and writes answers at once. Else
+it has those of some keys, and answers meet once more to be written.
 
 Mostly all partials were made by the plan that runs now, and go down its tree. Where a query's root has changed
 while its window was open, each version's partials first go down the tree of that version, to the query's own
@@ -8,7 +11,7 @@ groups, and these meet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -22,8 +25,10 @@ from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.member import Member, states_of
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
 from headrace.plan.slices import Slices, Windows
-from headrace.runtime.live.log import Commit, Entry, PartialLog
+from headrace.runtime.live.log import Commit, Entry, Given, PartialLog
+from headrace.runtime.live.steps import Step, cut, step_of
 from headrace.runtime.live.version import Version
+from headrace.runtime.live.walk import LINES, Walk
 from headrace.runtime.results import collected
 from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work, on_tasks
 
@@ -38,8 +43,16 @@ class Groups(NamedTuple):
     kept: Kept
 
 
+@dataclass(slots=True)
+class Emitted:
+    """Answers that are in files, and groups of queries that are still to be finished."""
+
+    given: list[Given] = field(default_factory=list)
+    groups: dict[str, list[Groups]] = field(default_factory=dict)
+
+
 class Emitter:
-    """Makes the groups of windows that are due."""
+    """Makes the answers of windows that are due."""
 
     def __init__(self, log: PartialLog, spark: SparkSession, budget: int) -> None:
         self._log = log
@@ -47,44 +60,67 @@ class Emitter:
         self._budget = budget
 
     def emit(
-        self, version: Version, old: Mapping[int, Version], commit: Commit, due: Mapping[str, Numbers], shelf: str
-    ) -> dict[str, list[Groups]]:
-        """The groups of the windows that are due, by query.
+        self,
+        version: Version,
+        old: Mapping[int, Version],
+        commit: Commit,
+        due: Mapping[str, Numbers],
+        shelf: str,
+        folder: str,
+        together: bool = False,
+    ) -> Emitted:
+        """The windows that are due: files in the folder (one for each query if `together`), groups on the shelf.
 
-        `commit` has all partials; `old` are the versions that made some of them. Groups are kept on the shelf.
+        `commit` has all partials; `old` are the versions that made some of them.
         """
         sorter = _Sorter(version, old, commit, due)
-        jobs = []
+        found = Emitted()
+        tasks = self._spark.sparkContext.defaultParallelism
         if sorter.direct:
-            jobs.append(self._direct(version, sorter, commit, shelf))
+            own = {query: due[query] for query in sorter.direct}
+            whole = step_of(version, own, commit.entries)
+            steps = cut(version, own, whole, 1 if together else tasks)
+            if steps is not None:
+                self._by_time(version, steps, shelf, folder, found)
+            else:
+                self._note(version.plan, self._by_keys(version, whole, commit, shelf), found)
         if sorter.mixed:
-            jobs.append(self._mixed(version, sorter, commit, shelf))
-        found: dict[str, list[Groups]] = {}
-        for plan, pieces in jobs:
-            for row in collected(pieces.select("answer", "rows", "place", "start", "size")):
-                if row.answer is not None:
-                    kept = Kept(None, row.place, row.start, row.size)
-                    found.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
+            self._note(*self._mixed(version, sorter, commit, shelf), found)
         return found
 
-    def _direct(self, version: Version, sorter: _Sorter, commit: Commit, shelf: str) -> tuple[Plan, DataFrame]:
-        """Partials of the roots that queries have now, down the tree."""
-        plan = version.plan
-        due = Due.of(plan, {version.number_of(query): sorter.due[query] for query in sorter.direct})
-        work = self._work(plan, commit, shelf, version.conditions, due)
-        lines = []
-        for entry in commit.entries:
-            root = version.root_places.get(entry.node)
-            first, end = due.nodes.get(root, (0, 0)) if root is not None else (0, 0)
-            if root is not None and first <= entry.slice < end:
-                lines.append(self._line(work, root, entry))
+    @staticmethod
+    def _note(plan: Plan, pieces: DataFrame, found: Emitted) -> None:
+        for row in collected(pieces.select("answer", "rows", "place", "start", "size")):
+            if row.answer is not None:
+                kept = Kept(None, row.place, row.start, row.size)
+                found.groups.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
+
+    def _by_time(
+        self, version: Version, steps: Sequence[Sequence[Step]], shelf: str, folder: str, found: Emitted
+    ) -> None:
+        """All partials of a step in one task, which makes whole answers of them."""
+        walks = []
+        for mark, own in enumerate(steps):
+            parts = [(s.due, tuple((root, self._log.kept(e)) for root, e in s.entries)) for s in own]
+            walks.append(Walk(version, tuple(parts), shelf, folder, mark))
+        for row in collected(on_tasks(self._spark, len(walks), lambda task: walks[task].run(), LINES)):
+            if row.file is not None:
+                found.given.append(Given(row.query, row.file, row.rows, row.start_us, row.end_us))
+            else:
+                kept = Kept(None, row.place, row.start, row.size)
+                found.groups.setdefault(row.query, []).append(Groups(row.rows, kept))
+
+    def _by_keys(self, version: Version, whole: Step, commit: Commit, shelf: str) -> DataFrame:
+        """Partials of the roots that queries have now, down the tree: a task has those of some keys."""
+        work = self._work(version.plan, commit, shelf, version.conditions, whole.due)
+        lines = [self._line(work, root, entry) for root, entry in whole.entries]
 
         def high(task: int) -> Batches:
             own = [line for line in lines if line["task"] == task]
             pieces = [pa.RecordBatch.from_pylist(own, schema=SCHEMA)] if own else []
             return work.high(iter(pieces), task, False)
 
-        return plan, work.meet(on_tasks(self._spark, work.tasks, high, PIECES), last=True)
+        return work.meet(on_tasks(self._spark, work.tasks, high, PIECES), last=True)
 
     def _mixed(self, version: Version, sorter: _Sorter, commit: Commit, shelf: str) -> tuple[Plan, DataFrame]:
         """Each version's partials down its own tree, then all of them together."""

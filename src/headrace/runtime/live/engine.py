@@ -166,21 +166,27 @@ class Engine:
         wanted = _wanted(version, commit, lambda window, own: still_open(window, own, latest_us))
         # Not in the outbox: what is there is final.
         folder = self._folder / "early"
-        for each in self._answers(commit, version, wanted, folder):
+        for each in self._answers(commit, version, wanted, folder, together=True):
             range_us = version.windows[each.query].range_us
             for sink in self._sinks:
                 sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
         self._folder.delete(folder.name)
 
     def _answers(
-        self, commit: Commit, version: Version, wanted: Mapping[str, Numbers], folder: Folder
+        self,
+        commit: Commit,
+        version: Version,
+        wanted: Mapping[str, Numbers],
+        folder: Folder,
+        together: bool = False,
     ) -> tuple[Given, ...]:
-        """The answers of some windows, in files of a folder."""
+        """The answers of some windows, in files of a folder; if `together`, those of a query in one."""
         shelves, name = self._folder / "shelves", uuid.uuid4().hex
         shelf = (shelves / name).make().uri
         try:
-            groups = self._emitter.emit(version, self._versions_of(commit), commit, wanted, shelf)
-            return self._outbox.fill(folder.make(), version, groups, shelf)
+            uri, old = folder.make().uri, self._versions_of(commit)
+            emitted = self._emitter.emit(version, old, commit, wanted, shelf, uri, together)
+            return self._outbox.fill(folder, version, emitted, shelf)
         finally:
             shelves.delete(name)
 

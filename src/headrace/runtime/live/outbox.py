@@ -6,40 +6,30 @@ has made final, and no more.
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.errors import RunError
-from headrace.kernel.due import stretch_of
 from headrace.kernel.shelf import Kept, Reader
 from headrace.query import Window
 from headrace.runtime.batch import spark_schema
-from headrace.runtime.live.emit import Groups
+from headrace.runtime.live.answers import AnswerFile, by_window, file_name
+from headrace.runtime.live.emit import Emitted
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
 from headrace.runtime.live.version import STARTED, Version
 from headrace.runtime.results import collected, describe_failure
-from headrace.runtime.worker import Batches, arrow_schema, on_tasks, typed
+from headrace.runtime.worker import Batches, arrow_schema, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STARTS = b"headrace.windows"
-"""In a file's metadata: when the window of each row group begins, in microseconds."""
-_MOST_RUNS = 64
-"""Rows of windows that are out of order in more places than this are put in order."""
-_MOST_DICTIONARY = 1 << 15
-"""Bytes of a column's dictionary: more distinct values take longer to look up than it saves."""
-_LINES = "file string, rows bigint, starts array<bigint>"
+_LINES = "query string, file string, rows bigint, start_us bigint, end_us bigint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,56 +40,28 @@ class _Groups:
     window: Window
     kept: tuple[Kept, ...]
 
-    def by_window(self, reader: Reader) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def by_window(self, shelf: str) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The groups of each window, with its number, in the order of time."""
-        runs: dict[int, list[list[pa.Array]]] = {}
-        for kept in self.kept:
-            for number, columns in _runs(reader.read(kept)[0]):
-                runs.setdefault(number, []).append(columns)
-        for number in sorted(runs):
-            columns = [pa.concat_arrays(parts) for parts in zip(*runs.pop(number), strict=True)]
-            yield number, typed(columns, len(columns[0]), self.schema, self.window)
-
-
-def _runs(columns: list[pa.Array]) -> Iterator[tuple[int, list[pa.Array]]]:
-    """Rows of one window each, with its number, which is the first column: few, for rows come mostly in order."""
-    numbers = np.asarray(columns[0])
-    edges = np.flatnonzero(np.diff(numbers)) + 1
-    if len(edges) > _MOST_RUNS and len(edges) >= len(np.unique(numbers)):
-        order = np.argsort(numbers, kind="stable")
-        columns, numbers = [column.take(pa.array(order)) for column in columns], numbers[order]
-        edges = np.flatnonzero(np.diff(numbers)) + 1
-    for first, end in itertools.pairwise([0, *edges.tolist(), len(numbers)]):
-        yield int(numbers[first]), [column.slice(first, end - first) for column in columns]
+        reader = Reader(shelf)
+        return by_window((reader.read(kept)[0] for kept in self.kept), self.schema, self.window)
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """A query's groups to a file with its answer: a row group for each window that has rows."""
+    """A query's groups to a file with its answer."""
 
-    file: str
+    query: str
     groups: _Groups
     finisher: Finisher
     values: int
     """About how many there are to write."""
 
-    def run(self, folder: str, shelf: str) -> dict[str, object]:
-        """Write it; gives the number of rows and when windows begin. There is no file where there is no row."""
-        finished = (
-            (number, self.finisher.finish(groups)) for number, groups in self.groups.by_window(Reader(shelf))
-        )
-        found = [(number, batch) for number, batch in finished if batch.num_rows]
-        window = self.groups.window
-        starts = [stretch_of(window, (number, number + 1))[0] for number, _ in found]
-        if found:
-            schema = self.finisher.schema.with_metadata({STARTS: json.dumps(starts)})
-            system, path = fs.FileSystem.from_uri(folder)
-            with pq.ParquetWriter(
-                f"{path}/{self.file}", schema, filesystem=system, dictionary_pagesize_limit=_MOST_DICTIONARY
-            ) as writer:
-                for _, batch in found:
-                    writer.write_batch(batch, row_group_size=batch.num_rows)
-        return {"file": self.file, "rows": sum(batch.num_rows for _, batch in found), "starts": starts}
+    def run(self, folder: str, shelf: str) -> Given | None:
+        """Write it; there is no file where there is no row."""
+        file = AnswerFile(self.query, file_name(self.query, 0), folder, self.groups.window, self.finisher)
+        for number, groups in self.groups.by_window(shelf):
+            file.add(number, groups)
+        return file.close()
 
 
 def _dealt(writings: Iterable[_Writing], tasks: int) -> list[list[_Writing]]:
@@ -125,13 +87,13 @@ class Outbox:
         self,
         folder: Folder,
         version: Version,
-        groups: Mapping[str, Sequence[Groups]],
+        emitted: Emitted,
         shelf: str,
     ) -> tuple[Given, ...]:
-        """Finish the groups of queries, which lie on a shelf, into files of a folder."""
+        """All that was emitted: groups of queries, which lie on a shelf, are finished into files of a folder."""
         writings: list[_Writing] = []
-        found: list[Given] = []
-        for name, parts in groups.items():
+        found = list(emitted.given)
+        for name, parts in emitted.groups.items():
             number = version.number_of(name)
             own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
             finisher = version.finishers[number]
@@ -139,25 +101,21 @@ class Outbox:
                 found += self._by_spark(name, own, version, folder, shelf)
             else:
                 values = sum(part.rows for part in parts) * len(finisher.schema)
-                writings.append(_Writing(f"{name}.parquet", own, finisher, values))
+                writings.append(_Writing(name, own, finisher, values))
         if writings:
-            windows = {f"{name}.parquet": (name, version.windows[name]) for name in groups}
-            for row in self._write(writings, folder, shelf):
-                if row["rows"]:
-                    name, window = windows[row["file"]]
-                    start, end = row["starts"][0], row["starts"][-1] + window.range_us
-                    found.append(Given(name, row["file"], row["rows"], start, end))
+            found += self._write(writings, folder, shelf)
         return tuple(sorted(found))
 
-    def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[dict[str, Any]]:
+    def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[Given]:
         """All of them, by as many tasks as there are cores."""
         uri, lots = folder.uri, _dealt(writings, self._spark.sparkContext.defaultParallelism)
 
         def write(task: int) -> Batches:
-            lines = [writing.run(uri, shelf) for writing in lots[task]]
+            given = (writing.run(uri, shelf) for writing in lots[task])
+            lines = [each._asdict() for each in given if each is not None]
             yield pa.RecordBatch.from_pylist(lines, schema=arrow_schema(_LINES))
 
-        return [row.asDict() for row in collected(on_tasks(self._spark, len(lots), write, _LINES))]
+        return [Given(*row) for row in collected(on_tasks(self._spark, len(lots), write, _LINES))]
 
     def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
         """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
@@ -165,7 +123,7 @@ class Outbox:
         statement, query = version.statements[number], version.plan.answers[number].query
         if not (query.order or query.limit or query.offset):
             return self._job(name, groups, statement, None, folder, shelf)
-        numbers = sorted({number for number, _ in groups.by_window(Reader(shelf))})
+        numbers = sorted({number for number, _ in groups.by_window(shelf)})
         return [given for n in numbers for given in self._job(name, groups, statement, n, folder, shelf)]
 
     def _job(
@@ -177,7 +135,7 @@ class Outbox:
 
         def read(batches: Batches) -> Batches:
             for _ in batches:
-                windows = groups.by_window(Reader(shelf))
+                windows = groups.by_window(shelf)
                 yield from (own for number, own in windows if wanted is None or number == wanted)
 
         frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(groups.schema))
@@ -191,7 +149,7 @@ class Outbox:
         for part in parts.names():
             start_us = int(part.removeprefix(f"{STARTED}="))
             (own,) = (file for file in (parts / part).names() if file.endswith(".parquet"))
-            file = f"{name}-{start_us}.parquet"
+            file = file_name(name, start_us)
             folder.copy(parts / part, own, file)
             rows = pq.read_metadata(folder.path(file)).num_rows
             found.append(Given(name, file, rows, start_us, start_us + groups.window.range_us))

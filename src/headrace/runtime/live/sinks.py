@@ -6,7 +6,6 @@ same, and known by the same names.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from headrace.runtime.live.answers import mark_of, read_windows
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.log import Given
-from headrace.runtime.live.outbox import STARTS
 from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
@@ -56,8 +54,7 @@ class Delivery:
     @property
     def name(self) -> str:
         """A name for the file that no other delivery has."""
-        stem = self.given.file.removesuffix(".parquet").removeprefix(self.given.query)
-        return f"{self.run}-{self.batch:012}{stem}.parquet"
+        return f"{self.run}-{self.batch:012}-{mark_of(self.given)}.parquet"
 
     @property
     def path(self) -> str:
@@ -66,16 +63,10 @@ class Delivery:
 
     def windows(self) -> Iterator[WindowAnswer]:
         """The windows, one after another."""
-        given = self.given
-        with pq.ParquetFile(self.path) as file:
-            held = (file.schema_arrow.metadata or {}).get(STARTS)
-            starts: list[int] = json.loads(held) if held is not None else [given.start_us]
-            for number, start_us in enumerate(starts):
-                table = file.read_row_group(number) if held is not None else file.read()
-                start = _EPOCH + timedelta(microseconds=start_us)
-                end = start + timedelta(microseconds=self.range_us)
-                plain = table.replace_schema_metadata(None)
-                yield WindowAnswer(self.run, given.query, start, end, plain, self.early)
+        for start_us, table in read_windows(self.path, self.given.start_us):
+            start = _EPOCH + timedelta(microseconds=start_us)
+            end = start + timedelta(microseconds=self.range_us)
+            yield WindowAnswer(self.run, self.given.query, start, end, table, self.early)
 
 
 class Sink(Protocol):
@@ -98,7 +89,7 @@ class ParquetSink:
         """See `Sink`."""
         folder = Folder(absolute(self.folder))
         if delivery.early:
-            (folder / EARLY).copy(delivery.folder, delivery.given.file, delivery.given.file)
+            (folder / EARLY).copy(delivery.folder, delivery.given.file, f"{delivery.given.query}.parquet")
         else:
             (folder / delivery.given.query).copy(delivery.folder, delivery.given.file, delivery.name)
 

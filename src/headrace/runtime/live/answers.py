@@ -1,0 +1,112 @@
+"""Answers of windows in files: a file has whole windows of one query, each a row group or several."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+
+from headrace.kernel.due import stretch_of
+from headrace.query import Window
+from headrace.runtime.live.finisher import Finisher
+from headrace.runtime.live.log import Given
+from headrace.runtime.worker import typed
+
+STARTS = b"headrace.windows"
+"""In a file's metadata: when the window of each row group begins, in microseconds."""
+_MOST_RUNS = 64
+"""Rows of windows that are out of order in more places than this are put in order."""
+_MOST_DICTIONARY = 1 << 15
+"""Bytes of a column's dictionary: more distinct values take longer to look up than it saves."""
+
+Columns = Sequence[pa.Array]
+"""Those of a query's groups; the first is the window's number."""
+
+
+def file_name(query: str, mark: object) -> str:
+    """The name of a file with some windows of a query."""
+    return f"{mark}.{query}.parquet"
+
+
+def mark_of(given: Given) -> str:
+    """What tells a file from others of the same query."""
+    return given.file.removesuffix(f".{given.query}.parquet")
+
+
+def by_window(parts: Iterable[Columns], schema: pa.Schema, window: Window) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The groups of each window, with its number, in the order of time; `schema` is what they have then."""
+    runs: dict[int, list[Columns]] = {}
+    for part in parts:
+        for number, columns in _runs(part):
+            runs.setdefault(number, []).append(columns)
+    for number in sorted(runs):
+        together = [pa.concat_arrays(columns) for columns in zip(*runs.pop(number), strict=True)]
+        yield number, typed(together, len(together[0]), schema, window)
+
+
+def _runs(columns: Columns) -> Iterator[tuple[int, Columns]]:
+    """Rows of one window each, with its number: few, for rows come mostly in order."""
+    numbers = np.asarray(columns[0])
+    edges = np.flatnonzero(np.diff(numbers)) + 1
+    if len(edges) > _MOST_RUNS and len(edges) >= len(np.unique(numbers)):
+        order = np.argsort(numbers, kind="stable")
+        columns, numbers = [column.take(pa.array(order)) for column in columns], numbers[order]
+        edges = np.flatnonzero(np.diff(numbers)) + 1
+    for first, end in itertools.pairwise([0, *edges.tolist(), len(numbers)]):
+        yield int(numbers[first]), [column.slice(first, end - first) for column in columns]
+
+
+@dataclass(slots=True)
+class AnswerFile:
+    """A file on its way; it is only there if some window has rows."""
+
+    query: str
+    file: str
+    folder: str
+    window: Window
+    finisher: Finisher
+    rows: int = 0
+    _starts: list[int] = field(default_factory=list)
+    _writer: pq.ParquetWriter | None = None
+
+    def add(self, number: int, groups: pa.RecordBatch) -> None:
+        """The groups of a window that is not before any that has come."""
+        answer = self.finisher.finish(groups)
+        if answer.num_rows == 0:
+            return
+        if self._writer is None:
+            system, path = fs.FileSystem.from_uri(self.folder)
+            self._writer = pq.ParquetWriter(
+                f"{path}/{self.file}",
+                self.finisher.schema,
+                filesystem=system,
+                dictionary_pagesize_limit=_MOST_DICTIONARY,
+            )
+        self._writer.write_batch(answer, row_group_size=answer.num_rows)
+        self._starts.append(stretch_of(self.window, (number, number + 1))[0])
+        self.rows += answer.num_rows
+
+    def close(self) -> Given | None:
+        """All windows have come; gives what is in the file, None where there is none."""
+        if self._writer is None:
+            return None
+        self._writer.add_key_value_metadata({STARTS: json.dumps(self._starts)})
+        self._writer.close()
+        return Given(self.query, self.file, self.rows, self._starts[0], self._starts[-1] + self.window.range_us)
+
+
+def read_windows(path: str, start_us: int) -> Iterator[tuple[int, pa.Table]]:
+    """The windows of a file, each with its start; one that Spark has written has one, which begins at `start_us`."""
+    with pq.ParquetFile(path) as file:
+        held = (file.metadata.metadata or {}).get(STARTS)
+        if held is None:
+            yield start_us, file.read().replace_schema_metadata(None)
+            return
+        for number, start in enumerate(json.loads(held)):
+            yield start, file.read_row_group(number).replace_schema_metadata(None)
