@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ from headrace.sources import Stream
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
     from pyspark.sql import DataFrame, SparkSession
+
+_AT_A_TIME = 4
+"""Queries that Spark looks at together: it takes its time for each, and not all of it on a core."""
 
 
 def run_reference(queries: Mapping[str, Query], stream: Stream, spark: SparkSession) -> Results:
@@ -33,15 +37,18 @@ def analyse(
     from pyspark.errors import AnalysisException  # see session.py
 
     stream.register(spark, frame)
-    frames, problems = {}, []
-    for name, query in queries.items():
+
+    def analysed(query: Query) -> DataFrame | Problem:
         try:
-            frames[name] = spark.sql(query.plain)
+            return spark.sql(query.plain)
         except AnalysisException as error:
-            problems.append(_problem(query, error))
-    if problems:
+            return _problem(query, error)
+
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        found = dict(zip(queries, threads.map(analysed, queries.values()), strict=True))
+    if problems := [each for each in found.values() if isinstance(each, Problem)]:
         raise WorkloadError(problems)
-    return frames
+    return {name: each for name, each in found.items() if not isinstance(each, Problem)}
 
 
 def _problem(query: Query, error: AnalysisException) -> Problem:

@@ -22,8 +22,10 @@ STARTS = b"headrace.windows"
 """In a file's metadata: when the window of each row group begins, in microseconds."""
 _MOST_RUNS = 64
 """Rows of windows that are out of order in more places than this are put in order."""
-_MOST_DICTIONARY = 1 << 15
+_MOST_DICTIONARY = 1 << 17
 """Bytes of a column's dictionary: more distinct values take longer to look up than it saves."""
+_PACKED = "DELTA_BINARY_PACKED"
+"""The encoding of whole numbers and times: smaller than a dictionary's, and twice as fast to write."""
 
 Columns = Sequence[pa.Array]
 """Those of a query's groups; the first is the window's number."""
@@ -82,10 +84,13 @@ class AnswerFile:
             return
         if self._writer is None:
             system, path = fs.FileSystem.from_uri(self.folder)
+            leaves = dict(_leaves(self.finisher.schema))
             self._writer = pq.ParquetWriter(
                 f"{path}/{self.file}",
                 self.finisher.schema,
                 filesystem=system,
+                column_encoding={name: _PACKED for name, packed in leaves.items() if packed},
+                use_dictionary=[name for name, packed in leaves.items() if not packed],
                 dictionary_pagesize_limit=_MOST_DICTIONARY,
             )
         self._writer.write_batch(answer, row_group_size=answer.num_rows)
@@ -101,8 +106,19 @@ class AnswerFile:
         return Given(self.query, self.file, self.rows, self._starts[0], self._starts[-1] + self.window.range_us)
 
 
+def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, bool]]:
+    """The columns of a file as Parquet names them, and whether they are of whole numbers or times."""
+    for field_ in fields:
+        if pa.types.is_struct(field_.type):
+            yield from _leaves(field_.type, f"{above}{field_.name}.")
+        else:
+            kind = field_.type
+            packed = pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+            yield f"{above}{field_.name}", packed
+
+
 def read_windows(path: str, start_us: int) -> Iterator[tuple[int, pa.Table]]:
-    """The windows of a file, each with its start; one that Spark has written has one, which begins at `start_us`."""
+    """The windows of a file, each with its start; a file that Spark has written has one, from `start_us` on."""
     with pq.ParquetFile(path) as file:
         held = (file.metadata.metadata or {}).get(STARTS)
         if held is None:

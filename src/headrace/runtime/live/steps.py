@@ -64,7 +64,7 @@ def cut(version: Version, due: Mapping[str, Numbers], whole: Step, tasks: int) -
 
 
 def _cuts(version: Version, due: Mapping[str, Numbers], whole: Step, count: int) -> list[int]:
-    """When steps end, at most so many of about equally many rows: where a slice begins, better where windows end."""
+    """When steps end, at most so many of about equally many rows: where slices begin, better where windows end."""
     rows: dict[int, int] = {}
     for _, entry in whole.entries:
         start_us = version.start_of(entry.node, entry.slice)
