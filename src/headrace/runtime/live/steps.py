@@ -19,7 +19,7 @@ from headrace.runtime.live.clock import FOREVER_US
 from headrace.runtime.live.log import Entry
 from headrace.runtime.live.version import Version
 
-_STEP_ROWS = 1 << 18
+_STEP_ROWS = 1 << 17
 """About so many rows of roots make a step: their groups are in the processor's cache."""
 _FEW_ROWS = 1 << 16
 """So many rows are not worth a second task."""

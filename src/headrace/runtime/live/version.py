@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -133,14 +135,17 @@ class Desk:
 
     def first(self, queries: Mapping[str, Query], number: int = 1) -> Version:
         """The version of some queries, planned from what the stream shows; raises `WorkloadError`."""
-        known = self._look_at(queries)
-        return self._version(number, known.planner.plan(known.inner.values(), DEFAULT), queries, known)
+        with self._analysing(queries):
+            known = self._look_at(queries)
+            plan = known.planner.plan(known.inner.values(), DEFAULT)
+        return self._version(number, plan, queries, known)
 
     def with_query(self, version: Version, query: Query, backfill: bool = False) -> Version:
         """A version with one query more; raises `WorkloadError`, and nothing has changed."""
         queries = {**version.queries, query.name: query}
-        known = self._look_at(queries)
-        plan = version.plan.with_query(known.inner[query.name], known.planner).plan
+        with self._analysing(queries):
+            known = self._look_at(queries)
+            plan = version.plan.with_query(known.inner[query.name], known.planner).plan
         made = self._version(version.number + 1, plan, queries, known)
         return replace(
             made,
@@ -163,8 +168,9 @@ class Desk:
             raise WorkloadError(
                 [Problem(f"'{name}' is the only query left; stop the run in place of removing it")]
             )
-        known = self._look_at(queries)
-        plan = version.plan.without_query(name, known.planner).plan
+        with self._analysing(queries):
+            known = self._look_at(queries)
+            plan = version.plan.without_query(name, known.planner).plan
         made = self._version(version.number + 1, plan, queries, known)
         return replace(
             made,
@@ -187,22 +193,31 @@ class Desk:
     def better(self, version: Version, sizes: Sizes) -> Version | None:
         """A version with a plan that costs clearly less by sizes that are newer; None where there is none."""
         self._sizes = sizes
-        known = self._look_at(version.queries)
-        plan = known.planner.plan(known.inner.values(), DEFAULT)
+        with self._analysing(version.queries):
+            known = self._look_at(version.queries)
+            plan = known.planner.plan(known.inner.values(), DEFAULT)
         assert plan.estimate is not None, "a search estimates what it finds"
         if plan.estimate.tree * 1e9 > _CLEARLY_LESS * cost_of(known.planner, version.plan):
             return None
         made = self._version(version.number + 1, plan, version.queries, known)
         return replace(made, asked=version.asked, joined=version.joined, backfill=version.backfill)
 
+    @contextmanager
+    def _analysing(self, queries: Mapping[str, Query]) -> Iterator[None]:
+        """Meanwhile Spark looks at queries that are new; its complaints come before all others."""
+        check_queries(queries.values(), self._stream)
+        new = {name: query for name, query in queries.items() if query.plain not in self._schemas}
+        with ThreadPoolExecutor(1) as threads:
+            analysis = threads.submit(analyse, new, self._stream, self._spark, self._frame)
+            try:
+                yield
+            finally:
+                found = _schemas(analysis.result())
+        self._schemas |= {query.plain: found[name] for name, query in new.items()}
+
     def _look_at(self, queries: Mapping[str, Query]) -> _Known:
         """What is known of queries' expressions."""
-        check_queries(queries.values(), self._stream)
         frame, session = self._frame, self._session
-        new = {name: query for name, query in queries.items() if query.plain not in self._schemas}
-        if new:
-            found = _schemas(analyse(new, self._stream, self._spark, frame))
-            self._schemas |= {query.plain: found[name] for name, query in new.items()}
         inner = {name: guarded(query, self._safe) for name, query in queries.items()}
         needed = list(dict.fromkeys(e for each in inner.values() for e in needed_expressions(each)))
         unknown = [expression for expression in needed if expression not in self._facts]
@@ -220,8 +235,7 @@ class Desk:
         cores, memory = self._spark.sparkContext.defaultParallelism, table_bytes(self._budget)
         planner = Planner(known, self._sizes, cores, self._costs, memory, filters, end=False)
         ways = {e: self._ways[e] for e in needed if e in self._ways}
-        schemas = {name: self._schemas[query.plain] for name, query in queries.items()}
-        return _Known(inner, known, session, ways, conditions, planner, schemas)
+        return _Known(inner, known, session, ways, conditions, planner)
 
     def _sampled(self, needed: Iterable[Expression]) -> Sizes:
         """Sizes by what the stream shows already; of a DataFrame, nothing yet."""
@@ -261,7 +275,7 @@ class Desk:
         """How a query's groups are finished."""
         query = answer.query
         if query.plain not in self._endings:
-            groups, schema = Groups.of(query, self._stream.column_names), known.schemas[query.name]
+            groups, schema = Groups.of(query, self._stream.column_names), self._schemas[query.plain]
             held = group_schema(answer, groups, known.facts)
             finisher = Finisher.of(query, groups, held, schema, known.session.time_zone)
             statement = finishing_sql(query, groups, schema.names, {STARTED: _STARTED_SQL})
@@ -290,7 +304,6 @@ class _Known:
     ways: Ways
     conditions: Conditions
     planner: Planner
-    schemas: Mapping[str, pa.Schema]
 
 
 def _schemas(frames: Mapping[str, DataFrame]) -> dict[str, pa.Schema]:
