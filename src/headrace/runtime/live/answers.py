@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,14 +85,8 @@ class AnswerFile:
             return
         if self._writer is None:
             system, path = fs.FileSystem.from_uri(self.folder)
-            leaves = dict(_leaves(self.finisher.schema))
             self._writer = pq.ParquetWriter(
-                f"{path}/{self.file}",
-                self.finisher.schema,
-                filesystem=system,
-                column_encoding={name: _PACKED for name, packed in leaves.items() if packed},
-                use_dictionary=[name for name, packed in leaves.items() if not packed],
-                dictionary_pagesize_limit=_MOST_DICTIONARY,
+                f"{path}/{self.file}", self.finisher.schema, filesystem=system, **encodings(self.finisher.schema)
             )
         self._writer.write_batch(answer, row_group_size=answer.num_rows)
         self._starts.append(stretch_of(self.window, (number, number + 1))[0])
@@ -104,6 +99,16 @@ class AnswerFile:
         self._writer.add_key_value_metadata({STARTS: json.dumps(self._starts)})
         self._writer.close()
         return Given(self.query, self.file, self.rows, self._starts[0], self._starts[-1] + self.window.range_us)
+
+
+def encodings(schema: pa.Schema) -> dict[str, Any]:
+    """How a file's columns are encoded, as pyarrow's writer takes it."""
+    leaves = dict(_leaves(schema))
+    return {
+        "column_encoding": {name: _PACKED for name, packed in leaves.items() if packed},
+        "use_dictionary": [name for name, packed in leaves.items() if not packed],
+        "dictionary_pagesize_limit": _MOST_DICTIONARY,
+    }
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, bool]]:
