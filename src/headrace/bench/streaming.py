@@ -231,8 +231,8 @@ class StreamBench:
         return place
 
     def _first_files(self) -> Data:
-        """The first two files, to warm up with."""
-        files = sorted(self.task.data.path.glob("*.parquet"))[:2]
+        """The files of the first micro-batch, to warm up with."""
+        files = sorted(self.task.data.path.glob("*.parquet"))[: self.files_per_batch]
         return in_order(files, self.task.data, self.scratch / "first")
 
 

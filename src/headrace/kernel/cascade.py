@@ -127,14 +127,14 @@ class Cascade:
         if not self.whole(index):
             yield from send(self.plan, index, rows, self.buckets)
             return
-        if self.due is not None:
+        if self.due is not None and not self._chosen_above(index, self.due):
             rows = only(rows, self.due.nodes[index])
         children = [child for child in self.plan.children(index) if self.due is None or child in self.due.nodes]
         below = [self.plan.nodes[child].slices for child in children]
         windows = tuple(slices for slices in below if isinstance(slices, Windows))
         sure, parent = Sure(node, rows, above), Parent(node, rows, windows)
         for number in self.plan.answers_of(index):
-            if self.due is None:
+            if self.due is None or self.due.answers.get(number) == self.due.nodes[index]:
                 yield from self._answer(number, parent, sure)
             elif number in self.due.answers:
                 wanted = Parent(node, only(rows, self.due.answers[number]))
@@ -151,6 +151,15 @@ class Cascade:
                 made = reduce_to(parent, self.plan.nodes[child], self.conditions)
                 measure.add(len(rows), len(made), made.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, made, sure)
+
+    def _chosen_above(self, index: int, due: Due) -> bool:
+        """Whether a node's rows come from those that are wanted of its parent, all of which are wanted here."""
+        above, nodes = self.plan.parents[index], self.plan.nodes
+        return (
+            above is not None
+            and nodes[above].slices == nodes[index].slices
+            and due.nodes[above] == due.nodes[index]
+        )
 
     def _answer(self, number: int, parent: Parent, sure: Sure) -> Iterator[Piece]:
         """A query's answer from the rows of its node."""
