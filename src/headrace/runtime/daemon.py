@@ -17,8 +17,8 @@ _TRIM, _TOP_PAD, _MMAP = -1, -2, -3
 def keep_memory() -> None:
     """Have memory that tables leave stay in the process, for the next ones.
 
-    Else it goes back to the system, which clears each page when it is wanted again: that takes up to a fifth of the
-    time. Where there is no glibc, memory is managed as it is.
+    Else it goes back to the system, which clears each page when it is wanted again: that took up to a fifth of a
+    task's time. Where there is no glibc, memory is managed as it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
