@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace import Query, Stream, Workload
 from headrace.query import Expression, Window, parse_query
 from headrace.query.query import Output
+from headrace.runtime.live import steps
 from tests.harness.cases import Case, case_of_seed, check
 from tests.harness.fuzz import small_batches
 from tests.harness.result import Failure, Result, Row, collect, outcome
@@ -147,6 +150,14 @@ class LiveReport:
     """and rows of theirs that differ, in windows to which the two rules of lateness give other records."""
 
 
+_DEALT: tuple[dict[str, Any], ...] = (
+    {"_FEW_ROWS": 1 << 16},
+    {"_FEW_ROWS": 0, "_STEP_ROWS": 1, "_MOST_AGAIN": 100.0},
+    {"_FEW_ROWS": 0, "_MOST_AGAIN": 0.0},
+)
+"""How windows that are due come to tasks: as it is for so few rows, by time in many steps, or by keys."""
+
+
 def fuzz_live(
     spark: SparkSession, seed: int, max_queries: int, folder: Path, by_spark: bool = False
 ) -> LiveReport:
@@ -159,7 +170,7 @@ def fuzz_live(
     case = windowed(case_of(seed, max_queries), rng)
     feed = feed_of(case, rng)
     run = _Run(spark, case, feed, rng, folder / str(seed))
-    with small_batches(spark):
+    with small_batches(spark), patch.multiple(steps, **_DEALT[seed // 3 % len(_DEALT)]):
         run.all_parts()
         if by_spark:
             run.compare_with_streaming()
