@@ -78,16 +78,19 @@ class LowLevel:
             if isinstance(plan.nodes[index].slices, Windows):
                 windows[source] = windows.get(source, 0.0) + plan.rows[index]
         self._stages: dict[int, _Stage] = {}
+        live = open_from is not None
         for index, source in sources.items():
+            whole = _whole_slices(plan.nodes[index].slices, own)
+            enough = _MANY_BYTES if live else 0
             self._stages[index] = _Stage(
                 index,
                 plan.nodes[index],
                 self._coding,
-                _whole_slices(plan.nodes[index].slices, own),
-                _ALWAYS if open_from is not None else _whole_slices(plan.nodes[index].slices, own),
+                whole,
+                _ALWAYS if live else whole,
                 self._conditions,
                 self._stages[source] if source is not None else None,
-                self._enough(index, windows) if index in windows else _MANY_BYTES if open_from is not None else 0,
+                self._enough(index, windows) if index in windows else enough,
             )
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]

@@ -38,7 +38,6 @@ _ARROW = {
     "bigint": pa.int64(),
     "string": pa.string(),
     "binary": pa.binary(),
-    "array<bigint>": pa.list_(pa.int64()),
 }
 
 

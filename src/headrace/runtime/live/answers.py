@@ -1,4 +1,4 @@
-"""Answers of windows in files: a file has whole windows of one query, each a row group or several."""
+"""Answers of windows in files: a file has whole windows of one query, each a row group."""
 
 from __future__ import annotations
 
