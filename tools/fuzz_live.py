@@ -50,7 +50,8 @@ def main(
     bad = sum(len(report.differences) for report in reports)
     console.print(
         f"{len(reports)} workloads, {sum(report.rows for report in reports):,} records, {queries} queries, "
-        f"{late} windows that lost late records, {sum(r.by_spark for r in reports)} queries by Spark too "
+        f"{late} windows that lost late records, {sum(report.at_once for report in reports):,} rows given without "
+        f"the log, {sum(r.by_spark for r in reports)} queries by Spark too "
         f"({sum(report.explained for report in reports)} of their rows differ by the rule of lateness): "
         f"{bad} differences in {time.monotonic() - began:.0f} s"
     )

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace import Query, Stream, Workload
 from headrace.query import Expression, Window, parse_query
 from headrace.query.query import Output
+from headrace.runtime.batch import BUDGET_BYTES
 from headrace.runtime.live import steps
 from tests.harness.cases import Case, case_of_seed, check
 from tests.harness.fuzz import small_batches
@@ -144,6 +145,8 @@ class LiveReport:
     windows_with_late: int
     differences: tuple[str, ...]
     seconds: float
+    at_once: int = 0
+    """Rows that were made without the log."""
     by_spark: int = 0
     """Queries that Spark's own streaming ran as well,"""
     explained: int = 0
@@ -169,7 +172,8 @@ def fuzz_live(
     rng = random.Random(f"live {seed}")
     case = windowed(case_of(seed, max_queries), rng)
     feed = feed_of(case, rng)
-    run = _Run(spark, case, feed, rng, folder / str(seed))
+    budget = 1 if seed % 4 == 1 else BUDGET_BYTES
+    run = _Run(spark, case, feed, rng, folder / str(seed), budget)
     with small_batches(spark), patch.multiple(steps, **_DEALT[seed // 3 % len(_DEALT)]):
         run.all_parts()
         if by_spark:
@@ -183,14 +187,19 @@ def fuzz_live(
         late,
         tuple(run.differences),
         seconds,
+        run.at_once,
         run.by_spark,
         run.explained,
     )
 
 
 class _Run:
-    def __init__(self, spark: SparkSession, case: Case, feed: Feed, rng: random.Random, folder: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, case: Case, feed: Feed, rng: random.Random, folder: Path, budget: int
+    ) -> None:
+        """With a `budget` of one byte, rows leave a worker's memory after each of its batches."""
         self._spark = spark
+        self._budget = budget
         self._case = case
         self._feed = feed
         self._rng = rng
@@ -203,7 +212,7 @@ class _Run:
         self._offered = 0
         self.models: dict[str, Model] = {}
         self.differences: list[str] = []
-        self.by_spark = self.explained = 0
+        self.by_spark = self.explained = self.at_once = 0
         self._all_the_time: dict[str, Query] = {}
 
     def all_parts(self) -> None:
@@ -342,9 +351,11 @@ class _Run:
                 spark=self._spark,
                 trigger="available now",
                 files_per_batch=1 if self._at_source else None,
+                budget=self._budget,
             )
             live.await_termination()
             live.stop()
+            self.at_once += sum(progress.given_at_once for progress in live.recent_progress)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with its seed
             return f"{type(error).__name__}: {error}"
         return None

@@ -60,7 +60,8 @@ class LowLevel:
     ) -> None:
         """`open_from` is for a stream: when the first slice of each root begins that is still wanted.
 
-        Rows of earlier ones are dropped, and others leave slice by slice.
+        Rows of earlier ones are dropped, and others leave slice by slice. Rows of roots alone may leave then: a
+        root whose rows gather further down, where they might have to, is not answered here.
         """
         # A root that no record gets to is shown as well, with nothing.
         self.measures = Measures(nodes={root: Measure() for root in plan.roots})
@@ -80,7 +81,8 @@ class LowLevel:
         self._stages: dict[int, _Stage] = {}
         live = open_from is not None
         for index, source in sources.items():
-            whole = _whole_slices(plan.nodes[index].slices, own)
+            at_once = not live or plan.uniform(plan.root_of(index))
+            whole = _whole_slices(plan.nodes[index].slices, own if at_once else None)
             enough = _MANY_BYTES if live else 0
             self._stages[index] = _Stage(
                 index,

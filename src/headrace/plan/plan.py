@@ -299,6 +299,10 @@ class Plan:
         parent = self.parents[node]
         return parent is None or self.nodes[parent].slices != self.nodes[node].slices
 
+    def uniform(self, root: int) -> bool:
+        """Whether all that comes from a root has its slices, so that nothing has to gather but its own rows."""
+        return not any(self.gathers(node) or self.carried(node) for node in self.below(root)[1:])
+
     def names(self, node: int) -> tuple[str, ...]:
         """The queries that a node answers; a node that answers none is a phantom."""
         return tuple(self.answers[number].query.name for number in self.answers_of(node))

@@ -11,8 +11,8 @@ groups, and these meet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,7 +25,8 @@ from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.member import Member, states_of
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
 from headrace.plan.slices import Slices, Windows
-from headrace.runtime.live.log import Commit, Entry, Given, PartialLog
+from headrace.runtime.live.emitted import Emitted, Places
+from headrace.runtime.live.log import Commit, Entry, PartialLog
 from headrace.runtime.live.steps import Step, cut, step_of
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.walk import LINES, Walk
@@ -34,21 +35,6 @@ from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class Groups(NamedTuple):
-    """Rows of a query's groups, still to be finished."""
-
-    rows: int
-    kept: Kept
-
-
-@dataclass(slots=True)
-class Emitted:
-    """Answers that are in files, and groups of queries that are still to be finished."""
-
-    given: list[Given] = field(default_factory=list)
-    groups: dict[str, list[Groups]] = field(default_factory=dict)
 
 
 class Emitter:
@@ -65,11 +51,10 @@ class Emitter:
         old: Mapping[int, Version],
         commit: Commit,
         due: Mapping[str, Numbers],
-        shelf: str,
-        folder: str,
+        places: Places,
         together: bool = False,
     ) -> Emitted:
-        """The windows that are due: files in the folder (one for each query if `together`), groups on the shelf.
+        """The windows that are due, to their places: one file for each query, if `together`.
 
         `commit` has all partials; `old` are the versions that made some of them.
         """
@@ -79,13 +64,13 @@ class Emitter:
         if sorter.direct:
             own = {query: due[query] for query in sorter.direct}
             whole = step_of(version, own, commit.entries)
-            steps = cut(version, own, whole, 1 if together else tasks)
-            if steps is not None:
-                self._by_time(version, steps, shelf, folder, found)
-            else:
-                self._note(version.plan, self._by_keys(version, whole, commit, shelf), found)
+            steps = cut(version, own, whole, 1 if together else tasks) if whole.entries else []
+            if steps is None:
+                self._note(version.plan, self._by_keys(version, whole, commit, places.shelf), found)
+            elif steps:
+                self._by_time(version, steps, places, found)
         if sorter.mixed:
-            self._note(*self._mixed(version, sorter, commit, shelf), found)
+            self._note(*self._mixed(version, sorter, commit, places.shelf), found)
         return found
 
     @staticmethod
@@ -93,22 +78,16 @@ class Emitter:
         for row in collected(pieces.select("answer", "rows", "place", "start", "size")):
             if row.answer is not None:
                 kept = Kept(None, row.place, row.start, row.size)
-                found.groups.setdefault(plan.answers[row.answer].query.name, []).append(Groups(row.rows, kept))
+                found.note(plan.answers[row.answer].query.name, row.rows, kept)
 
-    def _by_time(
-        self, version: Version, steps: Sequence[Sequence[Step]], shelf: str, folder: str, found: Emitted
-    ) -> None:
+    def _by_time(self, version: Version, steps: Sequence[Sequence[Step]], places: Places, found: Emitted) -> None:
         """All partials of a step in one task, which makes whole answers of them."""
         walks = []
-        for mark, own in enumerate(steps):
+        for number, own in enumerate(steps):
             parts = [(s.due, tuple((root, self._log.kept(e)) for root, e in s.entries)) for s in own]
-            walks.append(Walk(version, tuple(parts), shelf, folder, mark))
+            walks.append(Walk(version, tuple(parts), places, f"{number}"))
         for row in collected(on_tasks(self._spark, len(walks), lambda task: walks[task].run(), LINES)):
-            if row.file is not None:
-                found.given.append(Given(row.query, row.file, row.rows, row.start_us, row.end_us))
-            else:
-                kept = Kept(None, row.place, row.start, row.size)
-                found.groups.setdefault(row.query, []).append(Groups(row.rows, kept))
+            found.add(Emitted.from_json(row.emitted))
 
     def _by_keys(self, version: Version, whole: Step, commit: Commit, shelf: str) -> DataFrame:
         """Partials of the roots that queries have now, down the tree: a task has those of some keys."""

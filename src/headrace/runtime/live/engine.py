@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,10 @@ from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from, still
 from headrace.runtime.live.compact import compacted
 from headrace.runtime.live.dead import LETTERS, write_letters
 from headrace.runtime.live.emit import Emitter
+from headrace.runtime.live.emitted import Emitted, Places
 from headrace.runtime.live.files import Folder
-from headrace.runtime.live.intake import Taken, take_in
-from headrace.runtime.live.log import Commit, Entry, Given, PartialLog, Standing
+from headrace.runtime.live.intake import Receiver, Taken
+from headrace.runtime.live.log import Commit, Entry, PartialLog, Standing
 from headrace.runtime.live.outbox import Outbox
 from headrace.runtime.live.points import passing
 from headrace.runtime.live.records import Records
@@ -82,6 +84,9 @@ class Engine:
         self.log = PartialLog(folder)
         self.versions = Versions(folder / "versions")
         self._outbox = Outbox(folder / "outbox", spark)
+        self._receiver = Receiver(
+            stream, self.log, spark, settings.budget, settings.clock, retain=settings.retain_us > 0
+        )
         self._emitter = Emitter(self.log, spark, settings.budget)
         self.commit = self.log.recover() or Commit(settings.name, buckets=settings.buckets)
         self._outbox.sweep(self.commit.batch)
@@ -103,24 +108,13 @@ class Engine:
         commit = joined(before, version)
         standings = commit.queries
         most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
-        taken = take_in(
-            records, version, commit, most_us, self._stream, self.log, self._settings.budget, self._spark
-        )
-        watch.note("take in")
-        passing("partials written")
-        latest = max((us for us in (commit.latest_us, taken.latest_us) if us is not None), default=None)
-        watermark = self._settings.clock.watermark(commit.watermark_us, latest)
-        commit = replace(
-            commit,
-            batch=batch,
-            latest_us=latest,
-            watermark_us=watermark,
-            entries=commit.entries + taken.entries,
-            counts=commit.counts.plus(taken.counts),
-            given=(),
-        )
-        commit = self._emit(commit, version)
-        watch.note("emit")
+        with self._shelf() as shelf:
+            places = Places(shelf, self._outbox.of(batch).make().uri)
+            taken = self._receiver.take(records, version, commit, most_us, places)
+            watch.note("take in")
+            passing("partials written")
+            commit = self._emit(self._counted(commit, batch, version, taken), version, taken.emitted, places)
+            watch.note("emit")
         if self._settings.dead_letters is not None and taken.counts.lost:
             folder = self._outbox.of(batch)
             letters = write_letters(records.frame(), self._stream.time, version, standings, most_us, folder)
@@ -145,12 +139,31 @@ class Engine:
         watch.note("tidy")
         return Done(commit, version, taken, watch.phases)
 
-    def _emit(self, commit: Commit, version: Version) -> Commit:
-        """The answers of windows that the watermark has passed, into the outbox."""
+    def _counted(self, commit: Commit, batch: int, version: Version, taken: Taken) -> Commit:
+        """A commit with what a micro-batch adds, but for the windows that are due now."""
+        latest = max((us for us in (commit.latest_us, taken.latest_us) if us is not None), default=None)
+        whole = dict(commit.whole_from)
+        if taken.until_us is not None:
+            for node, first_us in version.open_at(taken.until_us):
+                whole[node] = max(whole[node], first_us)
+        return replace(
+            commit,
+            batch=batch,
+            latest_us=latest,
+            watermark_us=self._settings.clock.watermark(commit.watermark_us, latest),
+            whole_from=whole,
+            entries=commit.entries + taken.entries,
+            counts=commit.counts.plus(taken.counts),
+            given=(),
+        )
+
+    def _emit(self, commit: Commit, version: Version, at_once: Emitted, places: Places) -> Commit:
+        """The answers of windows that the watermark has passed, into the outbox; some are there at once."""
         wanted = _wanted(version, commit, lambda window, own: due(window, own, commit.watermark_us))
-        given: tuple[Given, ...] = ()
-        if wanted and commit.entries:
-            given = self._answers(commit, version, wanted, self._outbox.of(commit.batch))
+        emitted = self._emitter.emit(version, self._versions_of(commit), commit, wanted, places)
+        emitted.add(at_once)
+        given = self._outbox.fill(self._outbox.of(commit.batch), version, emitted, places.shelf)
+        if given:
             passing("outbox filled")
         standings = {
             query: replace(standing, until_us=max(standing.until_us, commit.watermark_us))
@@ -166,27 +179,22 @@ class Engine:
         wanted = _wanted(version, commit, lambda window, own: still_open(window, own, latest_us))
         # Not in the outbox: what is there is final.
         folder = self._folder / "early"
-        for each in self._answers(commit, version, wanted, folder, together=True):
+        with self._shelf() as shelf:
+            places, old = Places(shelf, folder.make().uri), self._versions_of(commit)
+            emitted = self._emitter.emit(version, old, commit, wanted, places, together=True)
+            given = self._outbox.fill(folder, version, emitted, shelf)
+        for each in given:
             range_us = version.windows[each.query].range_us
             for sink in self._sinks:
                 sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
         self._folder.delete(folder.name)
 
-    def _answers(
-        self,
-        commit: Commit,
-        version: Version,
-        wanted: Mapping[str, Numbers],
-        folder: Folder,
-        together: bool = False,
-    ) -> tuple[Given, ...]:
-        """The answers of some windows, in files of a folder; if `together`, those of a query in one."""
+    @contextmanager
+    def _shelf(self) -> Iterator[str]:
+        """A folder for groups until they are answers."""
         shelves, name = self._folder / "shelves", uuid.uuid4().hex
-        shelf = (shelves / name).make().uri
         try:
-            uri, old = folder.make().uri, self._versions_of(commit)
-            emitted = self._emitter.emit(version, old, commit, wanted, shelf, uri, together)
-            return self._outbox.fill(folder, version, emitted, shelf)
+            yield (shelves / name).make().uri
         finally:
             shelves.delete(name)
 

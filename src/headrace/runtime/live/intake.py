@@ -1,7 +1,12 @@
-"""Records of a micro-batch to partials in the log: what runs in the workers, and the job around it."""
+"""Records of a micro-batch to partials in the log: what runs in the workers, and the job around it.
+
+Windows whose records one task has all of, and that are over with the micro-batch, are answered at once: their
+partials need not be kept. Files that tell of their times show beforehand which ones these are.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,16 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.words import in_memory, truth
-from headrace.kernel.low import LowLevel
-from headrace.kernel.piece import Partial, Piece
+from headrace.errors import RunError
+from headrace.kernel.low import LowLevel, Stretch
+from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.kernel.shelf import File
 from headrace.query import Window
-from headrace.runtime.live.clock import given_before, latest_given, roots_open_from
+from headrace.runtime.live.clock import Clock, given_before, latest_given, roots_open_from
+from headrace.runtime.live.emitted import Answers, Emitted, Places
 from headrace.runtime.live.log import Commit, Counts, Entry, PartialLog, Standing
 from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Version
 from headrace.runtime.results import collected
-from headrace.runtime.source import Source, plan_reading
+from headrace.runtime.source import Reading, Source, plan_reading
 from headrace.runtime.worker import Batches, arrow_schema, on_tasks
 from headrace.sources import Stream
 
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 
 _LINES = (
     "node int, slice bigint, bucket int, rows bigint, "
-    "file string, start bigint, size bigint, crc bigint, seen string"
+    "file string, start bigint, size bigint, crc bigint, told string"
 )
 _SCHEMA = arrow_schema(_LINES)
 
@@ -59,6 +66,10 @@ class Taken:
     latest_us: int | None
     counts: Counts
     measures: tuple[str, ...]
+    emitted: Emitted
+    """What was answered at once:"""
+    until_us: int | None
+    """windows of uniform roots may be that end then, or before, so that the log has not all their partials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,7 @@ class Intake:
     buckets: int
     budget: int
     folder: str
+    places: Places
     most_us: int
     """Records that are later are set aside."""
     open_from: Mapping[int, int]
@@ -77,10 +89,13 @@ class Intake:
     late_before_us: int
     """so that records from this time on are late for none of them."""
 
-    def run(self, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> Iterator[pa.RecordBatch]:
+    def run(
+        self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None, task: int = 0
+    ) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to lines about partials.
 
-        These lie in a file. The last line is about what was seen.
+        These lie in a file. The last line is about what was seen, and what was answered at once: windows of the
+        task's own time.
         """
         version, seen = self.version, Seen()
         level = LowLevel(
@@ -88,10 +103,13 @@ class Intake:
             version.inputs,
             self.budget,
             self.buckets,
-            conditions=version.conditions,
-            open_from=self.open_from,
+            own,
+            version.conditions,
+            self.open_from,
         )
-        shelf, lines = File(self.folder, checked=True), []
+        answers = Answers(version, self.places, f"at-once-{task}")
+        shelf = File(self.folder, checked=True)
+        lines: list[dict[str, object]] = []
 
         def pieces() -> Iterator[Piece]:
             for batch, until_us in records:
@@ -100,24 +118,14 @@ class Intake:
                     yield from level.close(until_us)
             yield from level.finish()
 
-        for piece in pieces():
-            assert isinstance(piece, Partial), "nothing is answered where records are read"
-            kept = shelf.keep(piece.columns, [(part.first, part.end) for part in piece.parts])
-            for part, place in zip(piece.parts, kept, strict=True):
-                lines.append(
-                    {
-                        "node": piece.node,
-                        "slice": part.slice,
-                        "bucket": part.bucket,
-                        "rows": part.end - part.first,
-                        "file": (place.place or "").rpartition("/")[2],
-                        "start": place.start,
-                        "size": place.size,
-                        "crc": place.crc,
-                    }
-                )
+        for at_once, some in itertools.groupby(pieces(), lambda piece: isinstance(piece, Ready)):
+            if at_once:
+                answers.add(piece for piece in some if isinstance(piece, Ready))
+            else:
+                lines += [line for piece in some if isinstance(piece, Partial) for line in _kept(piece, shelf)]
         shelf.close()
-        lines.append({"seen": json.dumps({"seen": asdict(seen), "measures": asdict(level.measures)})})
+        told = {"seen": asdict(seen), "measures": asdict(level.measures), "emitted": answers.close().to_json()}
+        lines.append({"told": json.dumps(told)})
         yield pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
 
     def _look(self, batch: pa.RecordBatch, seen: Seen) -> pa.RecordBatch:
@@ -157,65 +165,115 @@ class Intake:
                 seen.late[name] = seen.late.get(name, 0) + total
 
 
-def take_in(
-    records: Records,
-    version: Version,
-    commit: Commit,
-    most_us: int,
-    stream: Stream,
-    log: PartialLog,
-    budget: int,
-    spark: SparkSession,
-) -> Taken:
-    """Run a micro-batch's job; records later than `most_us` are set aside."""
-    plan = version.plan
-    given = tuple((name, window, commit.queries[name]) for name, window in version.windows.items())
-    intake = Intake(
-        version,
-        commit.buckets,
-        budget,
-        log.partials.make().uri,
-        most_us,
-        roots_open_from(plan, commit.queries),
-        given,
-        latest_given((window, standing) for _, window, standing in given),
-    )
-    rows = collected(_job(records, intake, stream, spark))
-    entries, counts, latest, measures = [], Counts(), None, []
-    for row in rows:
-        if row.seen is None:
-            node = plan.nodes[row.node].id
-            where = row.file, row.start, row.size, row.crc
-            entries.append(Entry(version.number, node, row.slice, row.bucket, row.rows, *where))
-        else:
-            told = json.loads(row.seen)
+def _kept(partial: Partial, shelf: File) -> Iterator[dict[str, object]]:
+    """Lines about the parts of a partial, which are put on a shelf."""
+    kept = shelf.keep(partial.columns, [(part.first, part.end) for part in partial.parts])
+    for part, place in zip(partial.parts, kept, strict=True):
+        yield {
+            "node": partial.node,
+            "slice": part.slice,
+            "bucket": part.bucket,
+            "rows": part.end - part.first,
+            "file": (place.place or "").rpartition("/")[2],
+            "start": place.start,
+            "size": place.size,
+            "crc": place.crc,
+        }
+
+
+class Receiver:
+    """Takes in micro-batches, a job each."""
+
+    def __init__(
+        self, stream: Stream, log: PartialLog, spark: SparkSession, budget: int, clock: Clock, retain: bool
+    ) -> None:
+        """`retain`: queries that join may want windows that were given, so that the log has all partials."""
+        self._stream = stream
+        self._log = log
+        self._spark = spark
+        self._budget = budget
+        self._clock = clock
+        self._retain = retain
+
+    def take(self, records: Records, version: Version, commit: Commit, most_us: int, places: Places) -> Taken:
+        """Run a micro-batch's job; records later than `most_us` are set aside."""
+        given = tuple((name, window, commit.queries[name]) for name, window in version.windows.items())
+        intake = Intake(
+            version,
+            commit.buckets,
+            self._budget,
+            self._log.partials.make().uri,
+            places,
+            most_us,
+            roots_open_from(version.plan, commit.queries),
+            given,
+            latest_given((window, standing) for _, window, standing in given),
+        )
+        reading = self._reading(records, version)
+        if reading is None:
+            return self._taken(self._through_spark(records, intake), version, None)
+        stretches: list[Stretch | None] = [None] * len(reading.tasks)
+        until_us = None
+        if (latest_us := _surely_latest(reading, most_us)) is not None and not self._retain:
+            until_us = self._clock.watermark(commit.watermark_us, latest_us)
+            stretches = [_at_once(reading.stretch(task), commit.latest_us, until_us) for task in reading.tasks]
+
+        def low(number: int) -> Batches:
+            return intake.run(reading.read(reading.tasks[number]), stretches[number], number)
+
+        taken = self._taken(on_tasks(self._spark, len(reading.tasks), low, _LINES), version, until_us)
+        if until_us is not None and self._clock.watermark(commit.watermark_us, taken.latest_us) < until_us:
+            raise RunError("a Parquet file has no record of the time that it says its latest one is of")
+        return taken
+
+    def _reading(self, records: Records, version: Version) -> Reading | None:
+        """Who reads what, at the source; None where the kernel does not know all that the plan needs."""
+        if records.files is None:
+            return None
+        source = Source.of_files(self._stream, records.files)
+        cores = self._spark.sparkContext.defaultParallelism
+        known = version.ways, version.facts, version.session
+        return plan_reading(source, version.plan, version.inputs, *known, cores, version.costs, skip=False)
+
+    @staticmethod
+    def _through_spark(records: Records, intake: Intake) -> DataFrame:
+        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(intake.version.inputs)]
+
+        def through(batches: Batches) -> Batches:
+            return intake.run((batch, None) for batch in batches)
+
+        return records.frame().selectExpr(*columns).mapInArrow(through, _LINES)
+
+    @staticmethod
+    def _taken(lines: DataFrame, version: Version, until_us: int | None) -> Taken:
+        """What the tasks tell of what they have done."""
+        entries, counts, latest, measures, emitted = [], Counts(), None, [], Emitted()
+        for row in collected(lines):
+            if row.told is None:
+                node = version.plan.nodes[row.node].id
+                where = row.file, row.start, row.size, row.crc
+                entries.append(Entry(version.number, node, row.slice, row.bucket, row.rows, *where))
+                continue
+            told = json.loads(row.told)
             seen = Seen(**told["seen"])
             counts = counts.plus(seen.counts)
             measures.append(json.dumps(told["measures"]))
+            emitted.add(Emitted.from_json(told["emitted"]))
             if seen.latest_us is not None:
                 latest = seen.latest_us if latest is None else max(latest, seen.latest_us)
-    return Taken(tuple(entries), latest, counts, tuple(measures))
+        return Taken(tuple(entries), latest, counts, tuple(measures), emitted, until_us)
 
 
-def _job(records: Records, intake: Intake, stream: Stream, spark: SparkSession) -> DataFrame:
-    """At the source where the kernel knows all that the plan needs, else through Spark."""
-    version = intake.version
-    reading = None
-    if records.files is not None:
-        source = Source.of_files(stream, records.files)
-        cores = spark.sparkContext.defaultParallelism
-        known = version.ways, version.facts, version.session
-        reading = plan_reading(source, version.plan, version.inputs, *known, cores, version.costs, skip=False)
-    if reading is not None:
-        here = reading
+def _surely_latest(reading: Reading, most_us: int) -> int | None:
+    """The latest time of which there is a record, as files tell it, but for those that are set aside."""
+    known = (group.extents[task.time].most for task in reading.tasks if task.time for group in task.groups)
+    return max((us for us in known if us <= most_us), default=None)
 
-        def low(number: int) -> Iterator[pa.RecordBatch]:
-            return intake.run(here.read(here.tasks[number]))
 
-        return on_tasks(spark, len(here.tasks), low, _LINES)
-    columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(version.inputs)]
-
-    def through(batches: Batches) -> Batches:
-        return intake.run((batch, None) for batch in batches)
-
-    return records.frame().selectExpr(*columns).mapInArrow(through, _LINES)
+def _at_once(own: Stretch | None, latest_us: int | None, until_us: int) -> Stretch | None:
+    """The time of which there is no earlier record, and will be no later one that counts, of what a task has."""
+    if own is None:
+        return None
+    starts = [us for us in (own.start_us, latest_us + 1 if latest_us is not None else None) if us is not None]
+    end_us = until_us if own.end_us is None else min(own.end_us, until_us)
+    return Stretch(own.time, max(starts, default=None), end_us)

@@ -18,7 +18,7 @@ from headrace.kernel.shelf import Kept, Reader
 from headrace.query import Window
 from headrace.runtime.batch import spark_schema
 from headrace.runtime.live.answers import AnswerFile, by_window, file_name
-from headrace.runtime.live.emit import Emitted
+from headrace.runtime.live.emitted import Emitted
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
@@ -104,7 +104,7 @@ class Outbox:
                 writings.append(_Writing(name, own, finisher, values))
         if writings:
             found += self._write(writings, folder, shelf)
-        return tuple(sorted(found))
+        return tuple(sorted(found, key=lambda given: (given.query, given.start_us)))
 
     def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[Given]:
         """All of them, by as many tasks as there are cores."""

@@ -47,6 +47,8 @@ class Progress:
     """Rows in and out of each node, and seconds of all cores."""
     given: dict[str, int]
     """The rows of windows that were given, by query."""
+    given_at_once: int
+    """How many of these rows were made where records were read, without the log."""
     log_partials: int
     log_rows: int
     log_bytes: int
@@ -108,6 +110,7 @@ def _progress(done: Done) -> Progress:
             for index, measure in sorted(profile.nodes.items())
         ],
         given,
+        taken.emitted.rows if taken is not None else 0,
         len(commit.entries),
         sum(entry.rows for entry in commit.entries),
         sum(entry.size for entry in commit.entries),

@@ -88,6 +88,13 @@ class Version:
         assert isinstance(slices, Slices), "roots have slices"
         return number * slices.unit_us + slices.offset_us
 
+    def open_at(self, time_us: int) -> Iterator[tuple[str, int]]:
+        """When the first slice begins that is not over then, of each root whose windows are answered at once."""
+        for node, root in self.root_places.items():
+            slices = self.plan.nodes[root].slices
+            if slices is not None and self.plan.uniform(root):
+                yield node, self.start_of(node, slices.open_at(time_us))
+
     @cached_property
     def roots(self) -> dict[str, str]:
         """The root that each query comes from, by its id."""
