@@ -231,8 +231,8 @@ class StreamBench:
         return place
 
     def _first_files(self) -> Data:
-        """The files of the first micro-batch, to warm up with."""
-        files = sorted(self.task.data.path.glob("*.parquet"))[: self.files_per_batch]
+        """The files of the first micro-batch, and one of the next, which goes on from it: to warm up with."""
+        files = sorted(self.task.data.path.glob("*.parquet"))[: self.files_per_batch + 1]
         return in_order(files, self.task.data, self.scratch / "first")
 
 

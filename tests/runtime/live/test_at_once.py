@@ -60,7 +60,7 @@ def test_only_windows_that_go_on_pass_the_log(feed: Feed) -> None:
 
 
 def test_nobody_is_told_of_windows_that_the_log_has_in_part(feed: Feed) -> None:
-    """A backfill begins after the windows that were answered at once, although it could have some of its slices."""
+    """A backfill begins after all windows that were answered at once: the log has no slices of them."""
     feed.add(*RECORDS[:30])  # until 145 s: of the first three minutes, two are over
     feed.run({"by_key": BY_KEY})
     with feed.start({"by_key": BY_KEY}, trigger="100 milliseconds") as live:
