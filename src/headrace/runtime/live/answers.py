@@ -49,7 +49,8 @@ def by_window(parts: Iterable[Columns], schema: pa.Schema, window: Window) -> It
         for number, columns in _runs(part):
             runs.setdefault(number, []).append(columns)
     for number in sorted(runs):
-        together = [pa.concat_arrays(columns) for columns in zip(*runs.pop(number), strict=True)]
+        first, *others = runs.pop(number)
+        together = [pa.concat_arrays(columns) for columns in zip(first, *others, strict=True)] if others else first
         yield number, typed(together, len(together[0]), schema, window)
 
 
@@ -107,6 +108,8 @@ def encodings(schema: pa.Schema) -> dict[str, Any]:
     return {
         "column_encoding": {name: _PACKED for name, packed in leaves.items() if packed},
         "use_dictionary": [name for name, packed in leaves.items() if not packed],
+        # There is next to nothing left to compress of what is packed.
+        "compression": {name: "NONE" if packed else "SNAPPY" for name, packed in leaves.items()},
         "dictionary_pagesize_limit": _MOST_DICTIONARY,
     }
 
