@@ -251,7 +251,7 @@ class StreamBench:
         return rows
 
     def _settle(self) -> None:
-        """What others have written is on the disk, and the records are in memory: nobody pays for the one before."""
+        """What others have written is on the disk, and records are in memory: nobody pays for the one before."""
         os.sync()
         for file in self.task.data.path.glob("*.parquet"):
             file.read_bytes()
