@@ -1,7 +1,7 @@
 """Kill a run in every way and compare its answers with an undisturbed one's: `python -m tools.crash`.
 
 At every named point between two writes, at random moments, in its workers, and with a full disk; queries come and
-go meanwhile.
+go meanwhile. Every other run has queries with the same windows, of which most are answered at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from tests.harness.crash import (
     FULL_DISK,
     GUESTS,
     QUERIES,
+    SAME,
+    Rows,
     answers,
     guests_windows,
     kill_later,
@@ -45,29 +47,38 @@ def main(
     with tempfile.TemporaryDirectory(prefix="headrace-crash-") as place:
         folder = Path(place)
         make_files(folder / "files")
-        expected = answers(_ended(folder, partial(run_once, guests="all along")), QUERIES | GUESTS)
-        console.print(f"undisturbed: {', '.join(f'{name} {len(rows)} rows' for name, rows in expected.items())}")
+        calm = {alike: _undisturbed(folder, alike) for alike in (False, True)}
         wrong = windows = 0
-        for name, disturb in _disturbances(kills, random.Random(seed)):
-            place = _ended(folder, disturb)
+        for number, (name, disturb) in enumerate(_disturbances(kills, random.Random(seed))):
+            alike = number % 2 == 1
+            expected, place = calm[alike], _ended(folder, disturb, alike)
             same = answers(place) == {query: expected[query] for query in QUERIES}
             own = guests_windows(place, expected)
             wrong += not same
             windows += own
             console.print(
-                f"{name}: {'the same answers' if same else 'DIFFERENT ANSWERS'}, {own} windows of guests"
+                f"{name}{', same windows' if alike else ''}: "
+                f"{'the same answers' if same else 'DIFFERENT ANSWERS'}, {own} windows of guests"
             )
     console.print(f"{wrong} of the disturbed runs gave other answers; {windows} windows of guests were all right")
     if wrong:
         raise typer.Exit(1)
 
 
-def _ended(folder: Path, disturb: Callable[[Path], object]) -> Path:
-    """The folder of a run that was disturbed and came to its end."""
+def _undisturbed(folder: Path, alike: bool) -> dict[str, Rows]:
+    found = answers(_ended(folder, partial(run_once, guests="all along"), alike), QUERIES | GUESTS)
+    console.print(f"undisturbed: {', '.join(f'{name} {len(rows)} rows' for name, rows in found.items())}")
+    return found
+
+
+def _ended(folder: Path, disturb: Callable[[Path], object], alike: bool) -> Path:
+    """The folder of a run that was disturbed and came to its end; queries may have windows `alike`."""
     place = folder / "case"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     shutil.copytree(folder / "files", place / "in")
+    if alike:
+        (place / SAME).touch()
     disturb(place)
     until_done(place)
     return place

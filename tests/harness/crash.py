@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -42,6 +43,8 @@ GUESTS = {
 }
 CHANGES = {0: "guest", 2: "other_guest", 5: "guest"}
 """Which guest comes, or goes if it is there, when the window of `by_key` with a number has been given."""
+SAME = "same_windows"
+"""A file of this name in its folder gives all queries of a run the same windows: most are answered at once."""
 FILES, ROWS = 6, 400
 SPAN_US = 10 * 60 * 10**6
 START_US = 1_709_510_400 * 10**6
@@ -170,7 +173,8 @@ def fill_disk(limit: int = 2048) -> None:
 class Host:
     """Has guests come and go: always when the same windows have been given, a first time or again."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
         self._live: LiveRun | None = None
         self._waiting: list[int] = []
 
@@ -193,7 +197,12 @@ class Host:
             if leaves and guest in self._live.queries:
                 self._live.remove(guest)
             elif not leaves and guest not in self._live.queries:
-                self._live.add(guest, GUESTS[guest])
+                self._live.add(guest, self._texts[guest])
+
+
+def _with_windows(texts: Mapping[str, str]) -> dict[str, str]:
+    """The queries, all with the same windows, of which each file has some to itself."""
+    return {name: re.sub(r"window\(t,[^)]*\)", "window(t, '30 seconds')", text) for name, text in texts.items()}
 
 
 def main(folder: Path, guests: str) -> None:
@@ -202,11 +211,13 @@ def main(folder: Path, guests: str) -> None:
     from headrace.runtime.session import open_session
     from tests.harness.fuzz import SETTINGS
 
-    all_along, host = guests == "all along", Host()
+    same = (folder / SAME).exists()
+    queries, others = (_with_windows(texts) if same else texts for texts in (QUERIES, GUESTS))
+    all_along, host = guests == "all along", Host(others)
     with open_session(cores=2, conf=SETTINGS) as spark:
         stream = Stream.parquet(str(folder / "in"), "s", "t", "5 seconds")
         print("running", flush=True)
-        live = Workload(QUERIES | GUESTS if all_along else QUERIES).start(
+        live = Workload(queries | others if all_along else queries).start(
             stream,
             sink=[str(folder / "out"), host.note],
             checkpoint=str(folder / "run"),
@@ -218,6 +229,7 @@ def main(folder: Path, guests: str) -> None:
             host.begin(live)
         live.await_termination()
         live.stop()
+        print("rows given at once:", sum(progress.given_at_once for progress in live.recent_progress), flush=True)
 
 
 if __name__ == "__main__":
