@@ -84,17 +84,24 @@ def case_of(seed: int, max_queries: int) -> Case:
     return next(case for case in tries if case.table.num_rows >= FEWEST_ROWS)
 
 
-def windowed(case: Case, rng: random.Random) -> Case:
-    """The case with a window for most queries that have none."""
+def windowed(case: Case, feed: Feed, rng: random.Random) -> Case:
+    """The case with a window for most queries that have none; now and then with the same for all of them.
+
+    That is so short then that some are over with the micro-batch they begin in.
+    """
     schema = case.schema
+    times = [us for us in feed.times if us is not None]
+    short = max(1, (max(times) - min(times)) // SECOND // rng.randint(10, 100)) if times else 1
+    sizes = (*SLIDING, *((size, size) for size in TUMBLING)) if rng.random() < 0.6 else ((short, short),)
     workload = {}
     for name, generated in case.workload.items():
         query = parse_query(name, generated.text, columns=case.table.column_names, time=schema.time)
         workload[name] = generated
         if query.shareable and query.window is None and not query.limit and rng.random() < 0.9:
-            longest, slide = rng.choice((*SLIDING, *((size, size) for size in TUMBLING)))
+            longest, slide = rng.choice(sizes)
             time = Expression.parse(quoted(schema.time))
-            window = Window(time, longest * SECOND, slide * SECOND, rng.choice((0, 0, SECOND)))
+            offset = rng.choice((0, 0, SECOND)) if len(sizes) > 1 else 0
+            window = Window(time, longest * SECOND, slide * SECOND, offset)
             text = replace(query, window=window, order=()).sql
             workload[name] = replace(generated, text=text, witness=None if generated.witness is None else "")
     return replace(case, workload=workload)
@@ -170,8 +177,9 @@ def fuzz_live(
     """
     began = time.monotonic()
     rng = random.Random(f"live {seed}")
-    case = windowed(case_of(seed, max_queries), rng)
+    case = case_of(seed, max_queries)
     feed = feed_of(case, rng)
+    case = windowed(case, feed, rng)
     budget = 1 if seed % 4 == 1 else BUDGET_BYTES
     run = _Run(spark, case, feed, rng, folder / str(seed), budget)
     with small_batches(spark), patch.multiple(steps, **_DEALT[seed // 3 % len(_DEALT)]):
