@@ -310,6 +310,17 @@ def test_wrong_starts(feed: Feed, spark: SparkSession) -> None:
         feed.run({"q": BY_KEY})
 
 
+def test_what_spark_had_begun_to_write_first_of_all(feed: Feed) -> None:
+    """A run that was killed in this moment could not start again: Spark wants the folder to be empty then."""
+    feed.add((10, "a", 1), (70, "a", 1))
+    offsets = feed.folder / "run" / "spark" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.3f1c.tmp").write_text("v1")
+    (offsets / "..0.3f1c.tmp.crc").write_text("crc")
+    feed.run({"by_key": BY_KEY})
+    assert feed.rows("by_key") == [(at(0), "a", 1)]
+
+
 @pytest.mark.parametrize("seed", [100, 103, 106])
 def test_random_streams(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     report = fuzz_live(spark, seed, 12, tmp_path)

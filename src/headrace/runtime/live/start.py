@@ -68,6 +68,10 @@ def start_run(
     engine = Engine(stream, spark, folder, as_sinks(sink), settings)
     if engine.commit.batch >= 0 and not (folder / "spark").has("offsets"):
         raise LogError(f"'{checkpoint}' has a log, but Spark's own checkpoint in it is gone; begin a new run")
+    offsets = folder / "spark" / "offsets"
+    if not offsets.names():
+        # Spark refuses to begin where it was once killed while it wrote the first of these.
+        offsets.sweep()
     started, replan_s = _trigger(trigger), _interval_us("replan", replan) / 1e6
     desk = Desk(stream, spark, budget, functions)
     engine.resume()
