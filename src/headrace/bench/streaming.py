@@ -123,6 +123,7 @@ class StreamBench:
         checks: dict[str, Mapping[str, Check]] = {}
         few = self._first_files()
         chosen = [engine for engine in engines if engine in ways]
+        names = {q.name: [m.name for m in q.measures] for q in self.task.questions}
         for turn in range(_ROUNDS):
             for engine in chosen:
                 if turn == 0:
@@ -144,7 +145,6 @@ class StreamBench:
                 shown = f"{self.task.data.rows / seconds:,.0f} records/s, {rows[engine]:,} rows"
                 self.tell(f"{engine}: {seconds:.1f} s, {shown}")
                 shutil.rmtree(out)
-            names = {q.name: [m.name for m in q.measures] for q in self.task.questions}
             for (one, first), (other, second) in itertools.pairwise(checks.items()):
                 compare(one, first, other, second, names)
         return [

@@ -7,7 +7,7 @@ such rows need not travel.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +113,14 @@ class LowLevel:
         """The memory of rows that become windows together: their share, with room for these windows."""
         more = windows[index] / max(1.0, self._plan.rows[index])
         return int(self._budget / (_ROUND_SHARE * len(windows) * (1.0 + more)))
+
+    def run(self, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> Iterator[Piece]:
+        """All records, each batch with the time that no later one goes below (where known)."""
+        for batch, until_us in records:
+            yield from self.add(batch)
+            if until_us is not None:
+                yield from self.close(until_us)
+        yield from self.finish()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""

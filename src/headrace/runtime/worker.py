@@ -90,15 +90,7 @@ class Work:
     def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to pieces."""
         level = LowLevel(self.plan, self.inputs, self.budget, self.buckets, own, self.conditions)
-
-        def pieces() -> Iterator[Piece]:
-            for batch, until_us in records:
-                yield from level.add(batch)
-                if until_us is not None:
-                    yield from level.close(until_us)
-            yield from level.finish()
-
-        yield from self.rows(pieces(), level.measures)
+        yield from self.rows(level.run(records), level.measures)
 
     def high(self, batches: Batches, task: int, last: bool) -> Batches:
         """The partials of a task's buckets to answers; what is an answer, or for the last time, passes through."""

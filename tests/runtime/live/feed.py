@@ -100,3 +100,13 @@ def counted(records: Iterable[Record], size: int, slide: int | None = None) -> d
                 found[start][key] = found[start].get(key, 0) + 1
                 start -= slide
     return found
+
+
+def rows_of(windows: dict[float, dict[str, int]], until: float, size: int) -> list[tuple[Any, ...]]:
+    """What should have been given when the watermark is somewhere."""
+    return sorted(
+        (at(start), key, count)
+        for start, keys in windows.items()
+        if start + size <= until
+        for key, count in keys.items()
+    )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 
 from headrace.errors import RunError
 from headrace.runtime.live import intake
 from headrace.runtime.live.run import LiveRun
-from tests.runtime.live.feed import Feed, Record, at, counted, wait_for
+from tests.runtime.live.feed import Feed, Record, at, counted, rows_of, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -21,32 +18,16 @@ LONGER = "SELECT window.start AS at, k, count(*) AS n FROM s GROUP BY window(t, 
 RECORDS: list[Record] = [(second, "ab"[second % 2], second) for second in range(0, 600, 5)]
 
 
-@pytest.fixture
-def feed(tmp_path: Path, spark: SparkSession) -> Feed:
-    return Feed(tmp_path, spark)
-
-
 def at_once(live: LiveRun) -> int:
     """Rows that were given without the log."""
     return sum(progress.given_at_once for progress in live.recent_progress)
-
-
-def rows_of(records: list[Record], size: int, first: float, end: float) -> list[tuple[object, ...]]:
-    """The rows of windows that begin at or after `first` and end at or before `end`."""
-    windows = counted(records, size)
-    return sorted(
-        (at(start), key, count)
-        for start, keys in windows.items()
-        if start >= first and start + size <= end
-        for key, count in keys.items()
-    )
 
 
 def test_only_windows_that_go_on_pass_the_log(feed: Feed) -> None:
     for low in (0, 50):  # until 245 s, then until 495 s
         feed.add(*RECORDS[low : low + 50])
     live = feed.run({"by_key": BY_KEY, "some": SOME, "by_spark": BY_SPARK})
-    assert feed.rows("by_key") == rows_of(RECORDS, 60, 0, 495)
+    assert feed.rows("by_key") == rows_of(counted(RECORDS, 60), 495, 60)
     totals = {
         start: sum(v for s, _, v in RECORDS if s is not None and start <= s < start + 60) for start in (120, 180)
     }
@@ -67,14 +48,15 @@ def test_nobody_is_told_of_windows_that_the_log_has_in_part(feed: Feed) -> None:
         live.add("longer", LONGER, backfill=True)
         feed.add(*RECORDS[30:])
         wait_for(live, len(RECORDS))
-    assert feed.rows("longer") == rows_of(RECORDS, 180, 180, 595)
+    whole = {start: keys for start, keys in counted(RECORDS, 180).items() if start >= 180}
+    assert feed.rows("longer") == rows_of(whole, 595, 180)
 
 
 def test_what_is_retained_is_in_the_log(feed: Feed) -> None:
     feed.add(*RECORDS)
     live = feed.run({"by_key": BY_KEY}, retain="1 hour")
     assert at_once(live) == 0
-    assert feed.rows("by_key") == rows_of(RECORDS, 60, 0, 595)
+    assert feed.rows("by_key") == rows_of(counted(RECORDS, 60), 595, 60)
 
 
 def test_longer_windows_of_the_same_slices_need_the_log(feed: Feed) -> None:
@@ -82,14 +64,14 @@ def test_longer_windows_of_the_same_slices_need_the_log(feed: Feed) -> None:
     live = feed.run({"by_key": BY_KEY, "longer": LONGER})
     assert len(live.plan.roots) == 1
     assert at_once(live) == 0
-    assert feed.rows("longer") == rows_of(RECORDS, 180, 0, 595)
+    assert feed.rows("longer") == rows_of(counted(RECORDS, 180), 595, 180)
 
 
 def test_rows_that_memory_has_no_room_for_go_through_the_log(feed: Feed) -> None:
     feed.add(*RECORDS)
     live = feed.run({"by_key": BY_KEY}, budget=1)
     assert at_once(live) == 0
-    assert feed.rows("by_key") == rows_of(RECORDS, 60, 0, 595)
+    assert feed.rows("by_key") == rows_of(counted(RECORDS, 60), 595, 60)
 
 
 def test_a_file_that_tells_a_wrong_time(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,4 +82,4 @@ def test_a_file_that_tells_a_wrong_time(feed: Feed, monkeypatch: pytest.MonkeyPa
     assert not (feed.folder / "out").exists()
     monkeypatch.undo()
     feed.run({"by_key": BY_KEY})
-    assert feed.rows("by_key") == rows_of(RECORDS, 60, 0, 595)
+    assert feed.rows("by_key") == rows_of(counted(RECORDS, 60), 595, 60)

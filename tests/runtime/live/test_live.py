@@ -17,28 +17,13 @@ from headrace.runtime.live.control import ask
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.sinks import ConsoleSink, SparkSink, WindowAnswer
 from tests.harness.live import fuzz_live
-from tests.runtime.live.feed import Feed, Record, at, counted, wait_for
+from tests.runtime.live.feed import Feed, Record, at, counted, rows_of, wait_for
 
 pytestmark = pytest.mark.spark
 
 BY_KEY = "SELECT window.start AS at, k, count(*) AS n FROM s GROUP BY window(t, '1 minute'), k"
 LONGER = "SELECT window.start AS at, k, count(*) AS n FROM s GROUP BY window(t, '3 minutes'), k"
 SLIDING = "SELECT window.start AS at, k, count(*) AS n FROM s GROUP BY window(t, '2 minutes', '1 minute'), k"
-
-
-@pytest.fixture
-def feed(tmp_path: Path, spark: SparkSession) -> Feed:
-    return Feed(tmp_path, spark)
-
-
-def rows_of(windows: dict[float, dict[str, int]], until: float, size: int) -> list[tuple[Any, ...]]:
-    """What should have been given when the watermark is somewhere."""
-    return sorted(
-        (at(start), key, count)
-        for start, keys in windows.items()
-        if start + size <= until
-        for key, count in keys.items()
-    )
 
 
 def test_each_window_is_given_once_and_complete(feed: Feed) -> None:

@@ -64,7 +64,7 @@ class Emitter:
         if sorter.direct:
             own = {query: due[query] for query in sorter.direct}
             whole = step_of(version, own, commit.entries)
-            steps = cut(version, own, whole, 1 if together else tasks) if whole.entries else []
+            steps = cut(version, own, whole, 1 if together else tasks)
             if steps is None:
                 self._note(version.plan, self._by_keys(version, whole, commit, places.shelf), found)
             elif steps:

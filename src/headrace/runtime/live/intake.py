@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from headrace.algebra.words import in_memory, truth
 from headrace.errors import RunError
 from headrace.kernel.low import LowLevel, Stretch
-from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.kernel.piece import Partial, Ready
 from headrace.kernel.shelf import File
 from headrace.query import Window
 from headrace.runtime.live.clock import Clock, given_before, latest_given, roots_open_from
@@ -110,15 +110,8 @@ class Intake:
         answers = Answers(version, self.places, f"at-once-{task}")
         shelf = File(self.folder, checked=True)
         lines: list[dict[str, object]] = []
-
-        def pieces() -> Iterator[Piece]:
-            for batch, until_us in records:
-                yield from level.add(self._look(batch, seen))
-                if until_us is not None:
-                    yield from level.close(until_us)
-            yield from level.finish()
-
-        for at_once, some in itertools.groupby(pieces(), lambda piece: isinstance(piece, Ready)):
+        pieces = level.run((self._look(batch, seen), until_us) for batch, until_us in records)
+        for at_once, some in itertools.groupby(pieces, lambda piece: isinstance(piece, Ready)):
             if at_once:
                 answers.add(piece for piece in some if isinstance(piece, Ready))
             else:

@@ -51,7 +51,7 @@ def cut(version: Version, due: Mapping[str, Numbers], whole: Step, tasks: int) -
     entries = [entry for _, entry in whole.entries]
     rows = _rows([whole])
     if rows <= _FEW_ROWS:
-        return [[whole]]
+        return [[whole]] if entries else []
     count = max(tasks, rows // _STEP_ROWS)
     while count >= tasks:
         cuts = _cuts(version, due, whole, count)
