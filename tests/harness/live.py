@@ -162,10 +162,11 @@ class LiveReport:
 
 _DEALT: tuple[dict[str, Any], ...] = (
     {"_FEW_ROWS": 1 << 16},
-    {"_FEW_ROWS": 0, "_STEP_ROWS": 1, "_MOST_AGAIN": 100.0},
+    {"_FEW_ROWS": 0, "_LEAST_ROWS": 0, "_STEP_ROWS": 1, "_MOST_AGAIN": 100.0},
     {"_FEW_ROWS": 0, "_MOST_AGAIN": 0.0},
+    {"_FEW_ROWS": 1 << 16, "_LEAST_ROWS": 0},
 )
-"""How windows that are due come to tasks: as it is for so few rows, by time in many steps, or by keys."""
+"""How windows that are due come to tasks: as so few rows do, not at all; by time in many steps; by keys; one task."""
 
 
 def fuzz_live(

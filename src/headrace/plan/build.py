@@ -6,7 +6,6 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -64,11 +63,6 @@ class Planner:
     paned: bool = False
     end: bool = True
 
-    @cached_property
-    def deciding(self) -> Deciding:
-        """What is known of keys that decide others."""
-        return Deciding(self.sizes)
-
     def plan(self, queries: Iterable[Guarded], search: str = DEFAULT) -> Plan:
         """The plan of all queries that have states; the others are beside."""
         members, beside = [], []
@@ -80,9 +74,9 @@ class Planner:
         shapes = self.shapes()
         alone = {m.query.name: self.slices(m.query.window) for m in members if m.query.window is not None}
         sliced = alone if search == "none" else _sliced(members, alone, self)
-        wanted = _wanted(members, sliced, shapes, self.deciding)
-        unshared = wanted if sliced == alone else _wanted(members, alone, shapes, self.deciding)
-        shapes.learn(self.deciding.decides)
+        wanted = _wanted(members, sliced, shapes, self.sizes.deciding)
+        unshared = wanted if sliced == alone else _wanted(members, alone, shapes, self.sizes.deciding)
+        shapes.learn(self.sizes.deciding.decides)
         lattice = self.lattice(wanted, shapes)
         tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, self)
         apart = lattice if unshared is wanted else self.lattice(unshared, shapes)
@@ -113,7 +107,7 @@ class Planner:
         tree = lattice.priced(grown.parents)
         plan = _plan(tree, _expected(tree, lattice), grown, self, tuple(beside))
         seconds = (cost / 1e9 for cost in (tree.cost, unshared, lattice.least()))
-        plan = replace(plan, answers=_assuming(plan, self.deciding), estimate=Estimate(*seconds))
+        plan = replace(plan, answers=_assuming(plan, self.sizes.deciding), estimate=Estimate(*seconds))
         span_us = self.span_us
         return plan if span_us is None else placed(plan, span_us, self.cores, self.memory, self.costs)
 

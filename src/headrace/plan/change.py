@@ -137,7 +137,7 @@ def _grown(planner: Planner, plan: Plan) -> Grown:
         place = answer.node if answer.node in own else plan.parents[answer.node]
         assert place is not None, "windows are made of slices"
         wanted.setdefault(own[place], []).append(Member(answer.query, answer.keys, answer.recipes))
-    shapes.learn(planner.deciding.decides)
+    shapes.learn(planner.sizes.deciding.decides)
     return Grown(shapes, wanted, parents)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.plan.plan import Dependency
-from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 
 _ENOUGH, _ENOUGH_SHARE = 32, 1 / 64
@@ -27,11 +27,18 @@ Keys = tuple[Expression, ...]
 Places = npt.NDArray[np.int32]
 
 
+class Sample(Protocol):
+    """Some records."""
+
+    def values(self, key: Expression) -> npt.NDArray[np.uint64] | None:
+        """Hashes of a key's values; None where the key is not known."""
+
+
 class Deciding:
     """Which keys decide which; found in the sample when it is first asked."""
 
-    def __init__(self, sizes: Sizes) -> None:
-        self._sizes = sizes
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
         self._agreed: dict[tuple[Keys, Expression, int | None], bool] = {}
         self._repeated: dict[tuple[Keys, int | None], bool] = {}
         self._alike: dict[tuple[Keys, int | None], Places | None] = {}
@@ -106,7 +113,7 @@ class Deciding:
         """Whether each of the first rows, or of all, agrees with an earlier one, if there is any."""
         place = keys, other, rows
         if place not in self._agreed:
-            same, decided = self._first_alike(keys, rows), self._sizes.values(other)
+            same, decided = self._first_alike(keys, rows), self._sample.values(other)
             self._agreed[place] = (
                 same is not None and decided is not None and bool((decided[same] == decided[:rows]).all())
             )
@@ -125,7 +132,7 @@ class Deciding:
     def _first_alike(self, keys: Keys, rows: int | None) -> Places | None:
         """For each of the first rows, or of all, the first that has the same keys; None where one is not known."""
         if (keys, rows) not in self._alike:
-            known = [values[:rows] for key in keys if (values := self._sizes.values(key)) is not None]
+            known = [values[:rows] for key in keys if (values := self._sample.values(key)) is not None]
             self._alike[keys, rows] = first_alike(np.add.reduce(known)) if len(known) == len(keys) > 0 else None
         return self._alike[keys, rows]
 

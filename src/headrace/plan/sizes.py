@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.words import Valid, fits_word, to_words, truth
+from headrace.plan.dependent import Deciding
 from headrace.plan.growth import Hashes, Sampled
 from headrace.plan.slices import Times
 from headrace.query import Expression
@@ -80,6 +81,11 @@ class Sizes:
             count, part = self._counted(slices)
             self._groups[place] = count * self._in_slice(terms, chosen, self.records(chosen) * part)
         return self._groups[place]
+
+    @functools.cached_property
+    def deciding(self) -> Deciding:
+        """Which keys decide which others."""
+        return Deciding(self)
 
     def values(self, key: Expression) -> Hashes | None:
         """Hashes of a key's values in the sample's records; None where the key is not known."""

@@ -10,7 +10,7 @@ groups, and these meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
 from headrace.plan.slices import Slices, Windows
 from headrace.runtime.live.emitted import Emitted, Places
 from headrace.runtime.live.log import Commit, Entry, PartialLog
-from headrace.runtime.live.steps import Step, cut, step_of
+from headrace.runtime.live.steps import Step, cut, step_of, worth_a_task
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.walk import LINES, Walk
 from headrace.runtime.results import collected
@@ -60,17 +60,18 @@ class Emitter:
         """
         sorter = _Sorter(version, old, commit, due)
         found = Emitted()
-        tasks = self._spark.sparkContext.defaultParallelism
-        if sorter.direct:
-            own = {query: due[query] for query in sorter.direct}
-            whole = step_of(version, own, commit.entries)
-            steps = cut(version, own, whole, 1 if together else tasks)
-            if steps is None:
-                self._note(version.plan, self._by_keys(version, whole, commit, places.shelf), found)
-            elif steps:
-                self._by_time(version, steps, places, found)
-        if sorter.mixed:
-            self._note(*self._mixed(version, sorter, commit, places.shelf), found)
+        mixed, own = sorter.stale, _without(due, sorter.stale)
+        tasks = 1 if together else self._spark.sparkContext.defaultParallelism
+        steps = cut(version, own, step_of(version, own, commit.entries), tasks)
+        if steps is not None:
+            self._by_time(version, steps, places, found)
+        else:
+            # Rows of one key have to be in one bucket, whichever version dealt them.
+            mixed, own = mixed | sorter.dealt_otherwise, _without(own, sorter.dealt_otherwise)
+            if own:
+                self._note(version.plan, self._by_keys(version, own, commit, places.shelf), found)
+        if mixed:
+            self._note(*self._mixed(version, sorter, mixed, commit, places.shelf), found)
         return found
 
     @staticmethod
@@ -81,16 +82,21 @@ class Emitter:
                 found.note(plan.answers[row.answer].query.name, row.rows, kept)
 
     def _by_time(self, version: Version, steps: Sequence[Sequence[Step]], places: Places, found: Emitted) -> None:
-        """All partials of a step in one task, which makes whole answers of them."""
+        """All partials of a step in one task, which makes whole answers of them; of few, it is done here."""
         walks = []
         for number, own in enumerate(steps):
             parts = [(s.due, tuple((root, self._log.kept(e)) for root, e in s.entries)) for s in own]
             walks.append(Walk(version, tuple(parts), places, f"{number}"))
-        for row in collected(on_tasks(self._spark, len(walks), lambda task: walks[task].run(), LINES)):
+        if not worth_a_task(steps):
+            for walk in walks:
+                found.add(walk.run())
+            return
+        for row in collected(on_tasks(self._spark, len(walks), lambda task: walks[task].lines(), LINES)):
             found.add(Emitted.from_json(row.emitted))
 
-    def _by_keys(self, version: Version, whole: Step, commit: Commit, shelf: str) -> DataFrame:
+    def _by_keys(self, version: Version, due: Mapping[str, Numbers], commit: Commit, shelf: str) -> DataFrame:
         """Partials of the roots that queries have now, down the tree: a task has those of some keys."""
+        whole = step_of(version, due, commit.entries)
         work = self._work(version.plan, commit, shelf, version.conditions, whole.due)
         lines = [self._line(work, root, entry) for root, entry in whole.entries]
 
@@ -101,12 +107,14 @@ class Emitter:
 
         return work.meet(on_tasks(self._spark, work.tasks, high, PIECES), last=True)
 
-    def _mixed(self, version: Version, sorter: _Sorter, commit: Commit, shelf: str) -> tuple[Plan, DataFrame]:
+    def _mixed(
+        self, version: Version, sorter: _Sorter, queries: Collection[str], commit: Commit, shelf: str
+    ) -> tuple[Plan, DataFrame]:
         """Each version's partials down its own tree, then all of them together."""
-        own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorter.mixed])
+        own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorted(queries)])
         wanted = {number: sorter.due[answer.query.name] for number, answer in enumerate(own.answers)}
         work = self._work(own, commit, shelf, {}, Due.of(own, wanted))
-        ways = sorter.ways(own, commit.buckets, self._log)
+        ways = sorter.ways(queries, own, commit.buckets, self._log)
         count = min(len(ways), work.tasks)
 
         def convert(number: int) -> Batches:
@@ -133,6 +141,10 @@ class Emitter:
         }
 
 
+def _without(due: Mapping[str, Numbers], queries: Collection[str]) -> dict[str, Numbers]:
+    return {query: numbers for query, numbers in due.items() if query not in queries}
+
+
 class _Sorter:
     """Which queries come from partials of roots that they have now, and which from those of others too.
 
@@ -150,19 +162,21 @@ class _Sorter:
         self._lots: dict[tuple[int, str], list[Entry]] = {}
         for entry in commit.entries:
             self._lots.setdefault((entry.version, entry.node), []).append(entry)
-        here, deals = version.roots, version.deals
-        stale = set()
+        stale: set[str] = set()
+        otherwise: set[str] = set()
         for (made, node), entries in self._lots.items():
             for query in due:
-                maker = self._maker(query, made)
-                if maker.roots[query] != node or (
-                    node == here[query] and self._versions[made].deals[node] == deals[node]
-                ):
+                if self._maker(query, made).roots[query] != node:
+                    continue
+                same = node == version.roots[query]
+                if same and self._versions[made].deals[node] == version.deals[node]:
                     continue
                 if any(self._inside(query, entry) for entry in entries):
-                    stale.add(query)
-        self.direct = [query for query in due if query not in stale]
-        self.mixed = [query for query in due if query in stale]
+                    (otherwise if same else stale).add(query)
+        self.stale = frozenset(stale)
+        """Queries that have, or had, partials of another root;"""
+        self.dealt_otherwise = frozenset(otherwise)
+        """those that have some of their root whose rows were dealt by other keys than now."""
 
     def _maker(self, query: str, made: int) -> Version:
         """The version by which a partial, made by one, is a query's."""
@@ -172,21 +186,21 @@ class _Sorter:
         first, end = self._stretches[query]
         return first <= self._versions[entry.version].start_of(entry.node, entry.slice) < end
 
-    def ways(self, into: Plan, buckets: int, log: PartialLog) -> list[_Way]:
-        """The ways of all partials that count for mixed queries: those of one node go together."""
+    def ways(self, queries: Collection[str], into: Plan, buckets: int, log: PartialLog) -> list[_Way]:
+        """The ways of all partials that count for some queries: those of one node go together."""
         together: dict[tuple[str, tuple[str, ...], int], list[Entry]] = {}
         latest: dict[tuple[str, tuple[str, ...], int], int] = {}
         for (made, node), entries in sorted(self._lots.items()):
             makers: dict[int, list[str]] = {}
-            for query in self.mixed:
+            for query in queries:
                 maker = self._maker(query, made)
                 if maker.roots[query] == node:
                     # All versions that made rows of a node for some queries will do, to go down from it.
                     makers.setdefault(0 if maker.number == made else maker.number, []).append(query)
-            for number, queries in makers.items():
-                lot = node, tuple(queries), number
+            for number, found in makers.items():
+                lot = node, tuple(found), number
                 together.setdefault(lot, []).extend(
-                    entry for entry in entries if any(self._inside(query, entry) for query in queries)
+                    entry for entry in entries if any(self._inside(query, entry) for query in found)
                 )
                 latest[lot] = number or made
         ways = []

@@ -23,6 +23,8 @@ _STEP_ROWS = 1 << 17
 """About so many rows of roots make a step: their groups are in the processor's cache."""
 _FEW_ROWS = 1 << 16
 """So many rows are not worth a second task."""
+_LEAST_ROWS = 1 << 13
+"""So few take less time than it takes Spark to have a worker do it."""
 _MOST_AGAIN = 1.25
 """Rows of slices that windows of several steps need are counted again: so many times the rows, at most."""
 
@@ -61,6 +63,11 @@ def cut(version: Version, due: Mapping[str, Numbers], whole: Step, tasks: int) -
             return [steps[first:end] for first, end in itertools.pairwise(edges)]
         count //= 2
     return None
+
+
+def worth_a_task(steps: Iterable[Sequence[Step]]) -> bool:
+    """Whether there are so many rows that workers had better count them."""
+    return sum(map(_rows, steps)) > _LEAST_ROWS
 
 
 def _cuts(version: Version, due: Mapping[str, Numbers], whole: Step, count: int) -> list[int]:

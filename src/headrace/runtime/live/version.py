@@ -214,6 +214,9 @@ class Desk:
         """Meanwhile Spark looks at queries that are new; its complaints come before all others."""
         check_queries(queries.values(), self._stream)
         new = {name: query for name, query in queries.items() if query.plain not in self._schemas}
+        if not new:
+            yield
+            return
         with ThreadPoolExecutor(1) as threads:
             analysis = threads.submit(analyse, new, self._stream, self._spark, self._frame)
             try:

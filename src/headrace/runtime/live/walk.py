@@ -10,7 +10,7 @@ from headrace.kernel.due import Due
 from headrace.kernel.high import HighLevel
 from headrace.kernel.piece import Ready
 from headrace.kernel.shelf import Kept, Reader
-from headrace.runtime.live.emitted import Answers, Places
+from headrace.runtime.live.emitted import Answers, Emitted, Places
 from headrace.runtime.live.version import Version
 from headrace.runtime.worker import Batches, arrow_schema
 
@@ -27,8 +27,8 @@ class Walk:
     places: Places
     mark: str
 
-    def run(self) -> Batches:
-        """One line, about all that was made."""
+    def run(self) -> Emitted:
+        """All that is made of them."""
         version, reader = self.version, Reader(self.places.shelf)
         answers = Answers(version, self.places, self.mark)
         for due, partials in self.steps:
@@ -37,4 +37,8 @@ class Walk:
             for root, kept in partials:
                 level.add(root, *reader.read(kept))
             answers.add(piece for piece in level.finish() if isinstance(piece, Ready))
-        yield pa.RecordBatch.from_pylist([{"emitted": answers.close().to_json()}], schema=_SCHEMA)
+        return answers.close()
+
+    def lines(self) -> Batches:
+        """The same in a worker: one line, about all that was made."""
+        yield pa.RecordBatch.from_pylist([{"emitted": self.run().to_json()}], schema=_SCHEMA)
