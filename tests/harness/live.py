@@ -166,7 +166,7 @@ _DEALT: tuple[dict[str, Any], ...] = (
     {"_FEW_ROWS": 0, "_MOST_AGAIN": 0.0},
     {"_FEW_ROWS": 1 << 16, "_LEAST_ROWS": 0},
 )
-"""How windows that are due come to tasks: as so few rows do, not at all; by time in many steps; by keys; one task."""
+"""How windows that are due come to tasks: as so few rows do, to none; by time in many steps; by keys; to one."""
 
 
 def fuzz_live(
