@@ -6,6 +6,7 @@ import json
 import urllib.request
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Stream, Workload
 from headrace.errors import LogError, StreamError, WorkloadError
+from headrace.runtime import worker
+from headrace.runtime.live import emit, steps
 from headrace.runtime.live.control import ask
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.sinks import ConsoleSink, SparkSink, WindowAnswer
@@ -42,6 +45,20 @@ def test_each_window_is_given_once_and_complete(feed: Feed) -> None:
     # A second start finds nothing new, and gives nothing again.
     feed.run({"by_key": BY_KEY, "longer": LONGER, "sliding": SLIDING})
     assert feed.rows("sliding") == rows_of(counted(records, 120, 60), latest, 120)
+
+
+@pytest.mark.parametrize(("least", "jobs"), [(1 << 13, 0), (0, 4)])
+def test_few_rows_of_windows_take_no_task(feed: Feed, least: int, jobs: int) -> None:
+    records: list[Record] = [(second, "ab"[second % 2], second) for second in range(0, 300, 7)]
+    for low in range(0, 300, 60):
+        feed.add(*(record for record in records if low <= (record[0] or 0) < low + 60))
+    with (
+        patch.object(emit, "on_tasks", side_effect=worker.on_tasks) as asked,
+        patch.object(steps, "_LEAST_ROWS", least),
+    ):
+        feed.run({"by_key": BY_KEY})
+    assert feed.rows("by_key") == rows_of(counted(records, 60), 294, 60)
+    assert asked.call_count == jobs, "of five windows, one is still open"
 
 
 def test_a_late_record_counts_for_open_windows_only(feed: Feed) -> None:
