@@ -23,6 +23,7 @@ from headrace.kernel.coding import (
 )
 from headrace.kernel.layout import Layout
 from headrace.kernel.rows import Rows
+from headrace.kernel.strided import Strided
 from tests.algebra.test_words import KINDS, key
 
 ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
@@ -107,8 +108,8 @@ def test_packed_codes_come_back(bits: list[int], data: st.DataObject) -> None:
         ).view(np.int64)
         for b in bits
     ]
-    packed = np.full((rows, layout.words + 1), -1, dtype=np.int64)
-    layout.pack([Codes(column) for column in columns], packed, 0)
+    slot = np.full(rows, -1, dtype=np.int64)
+    packed = Strided.of(rows, layout.words, layout.coded([Codes(column) for column in columns]), [slot]).pack()
     there = Rows(packed, (), layout, ())
     assert [there.codes(key).tolist() for key in range(len(bits))] == [column.tolist() for column in columns]
     assert (packed[:, -1] == -1).all()
@@ -136,8 +137,7 @@ def test_rows_give_keys_back(column: pa.Array, nulls: bool) -> None:
         column = pa.concat_arrays([column, pa.nulls(1, column.type)])
     coder = make_coder(column)
     layout = Layout.of([coder.bits])
-    packed = np.zeros((len(column), layout.words), dtype=np.int64)
-    layout.pack([coder.encode(column)], packed, 0)
+    packed = Strided.of(len(column), layout.words, layout.coded([coder.encode(column)]), []).pack()
     (found,), _ = Rows(packed, (coder,), layout, ()).columns([0], [])
     assert found.type == column.type
     assert found.to_pylist() == column.to_pylist()

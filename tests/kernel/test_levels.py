@@ -308,6 +308,21 @@ def test_windows_of_records_that_no_filter_chooses() -> None:
         assert Counter(found[answer.query.name]) == Counter(plain(answer.query, records))
 
 
+def test_what_is_assumed_of_no_rows_is_true() -> None:
+    """Hopping windows leave the only record out; what a shared node assumes of keys is asked all the same."""
+    windows = "FROM t [RANGE '90 sec' SLIDE '2 min' OFFSET '30 sec']"
+    queries = [
+        "SELECT count(DISTINCT b) FROM t  WHERE a <= 1 GROUP BY window(ts, '3 minutes', '1 minute'), a, b",
+        f"SELECT max(x) {windows} WHERE a < 2 GROUP BY a, b",
+        f"SELECT max(x) {windows} WHERE b = 'p' OR a >= 2 GROUP BY b",
+        f"SELECT max(x) {windows} WHERE b = 'p' OR a >= 2 GROUP BY a, b",
+    ]
+    plan = plan_of(queries, DECIDED, sampled=True, carrying=True)
+    assert any(answer.assumed for answer in plan.answers)
+    found = answers_of(plan, list(low_pieces(plan, [[(685457, None, "r", 0, False)]], [], 4096)))
+    assert not any(found.values())
+
+
 @pytest.mark.parametrize("most_apart", [1, 50, 1 << 19])
 def test_carried_rows_stay_apart_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch, most_apart: int) -> None:
     monkeypatch.setattr(high, "_TOGETHER", 5)

@@ -12,6 +12,8 @@ from headrace.algebra.ops import IDENTITY, Words
 from headrace.algebra.states import Lift, State
 from headrace.algebra.words import Valid, restore_floats, to_words
 
+_ONE = np.ones(1, dtype=np.int64)
+
 HAS_VALUE, HAS_NULL = 1, 2
 """What the first slot of a taken value says; 0 is no record at all."""
 
@@ -30,7 +32,7 @@ def lift(state: State, rows: int, arguments: Sequence[pa.Array], condition: Vali
             valid = np.asarray(pc.is_valid(argument), dtype=np.bool_)
             counts = valid if counts is None else counts & valid
     if state.lift is Lift.ONE:
-        return [np.ones(rows, dtype=np.int64) if counts is None else counts.astype(np.int64)]
+        return [np.broadcast_to(_ONE, rows) if counts is None else counts.astype(np.int64)]
     columns = [to_words(argument) for argument in arguments]
     slots = _lift_numbers(state, columns, arguments)
     if counts is not None:

@@ -56,7 +56,18 @@ def truth(condition: pa.Array) -> Valid:
     """Where a condition is true: neither false nor null."""
     if pa.types.is_dictionary(condition.type):
         return np.take(truth(condition.dictionary), np.asarray(condition.indices))
-    return np.asarray(condition.fill_null(False) if condition.null_count else condition, dtype=np.bool_)
+    if not pa.types.is_boolean(condition.type):  # all of it is null
+        return np.zeros(len(condition), dtype=np.bool_)
+    true = _bits(condition, 1)
+    return true & _bits(condition, 0) if condition.null_count else true
+
+
+def _bits(array: pa.Array, buffer: int) -> Valid:
+    """One of the bitmaps of an array, a value each: faster than by way of Arrow."""
+    if len(array) == 0:
+        return np.empty(0, dtype=np.bool_)
+    bits = np.frombuffer(array.buffers()[buffer], np.uint8)
+    return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
 
 
 def to_words(array: pa.Array) -> tuple[Words, Valid | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -25,7 +26,9 @@ def sign(truths: Truths) -> pa.Array:
     """The signatures of rows for which some conditions are true and others are not."""
     count = truths.shape[1]
     if count <= _WORD_BITS:
-        return pa.array(truths @ (np.int64(1) << np.arange(count, dtype=np.int64)), pa.int64())
+        signatures = np.zeros(len(truths), dtype=np.int64)
+        _sign(np.asfortranarray(truths), signatures)
+        return pa.array(signatures)
     packed = np.packbits(truths, axis=1)
     fixed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())]
@@ -44,6 +47,13 @@ def read_signatures(signatures: pa.Array, count: int) -> Truths:
     first = signatures.offset * size
     data = np.frombuffer(signatures.buffers()[2], np.uint8, len(signatures) * size, first)
     return np.unpackbits(data.reshape(-1, size), axis=1, count=count).view(np.bool_)
+
+
+@numba.njit(nogil=True, cache=True)
+def _sign(truths, signatures):  # type: ignore[no-untyped-def]
+    for condition in range(truths.shape[1]):
+        for i in range(len(signatures)):
+            signatures[i] |= np.int64(truths[i, condition]) << condition
 
 
 def columns_of(truths: Sequence[Valid]) -> Truths:

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.algebra.ops import Words
 from headrace.kernel.coding import WORD_BITS, Codes, wrapped
-from headrace.kernel.matrix import or_column, or_taken
+from headrace.kernel.strided import Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,18 @@ class Layout:
             free[word] -= bits[index]
         return Layout(tuple(places[index] for index in range(len(bits))), max(1, len(free)))
 
-    def pack(self, codes: Sequence[Codes], into: Words, first: int, chosen: Words | None = None) -> None:
-        """Write the key words of as many rows as `into` has, from `first` on of all or of the `chosen` ones."""
-        into[:, : self.words] = 0
-        part = slice(first, first + len(into))
-        for place, column in zip(self.places, codes, strict=True):
-            if chosen is None:
-                or_column(into, place.word, place.shift, column.values[part], column.base)
-            else:
-                or_taken(into, place.word, place.shift, column.values, column.base, chosen[part])
+    def coded(self, codes: Sequence[Codes]) -> list[Field]:
+        """Columns of codes as fields of this layout."""
+        pairs = zip(self.places, codes, strict=True)
+        return [Field(column.values, place.word, place.shift, column.base) for place, column in pairs]
 
-    def moves(self, columns: Sequence[int], places: Sequence[Place]) -> Words:
-        """For `move`: where the codes of some columns are, and where a child's layout has them."""
+    def moved(self, matrix: Words, columns: Sequence[int], places: Sequence[Place]) -> list[Field]:
+        """Some columns of rows of this layout as fields of another one, which has them at these places."""
         pairs = zip((self.places[column] for column in columns), places, strict=True)
-        fields = [(a.word, a.shift, wrapped((1 << a.bits) - 1), b.word, b.shift) for a, b in pairs]
-        return np.array(fields, dtype=np.int64).reshape(len(columns), 5)
+        return [
+            Field(matrix[:, own.word], to.word, to.shift, shift=own.shift, mask=wrapped((1 << own.bits) - 1))
+            for own, to in pairs
+        ]
 
     def bits(self, columns: Sequence[int]) -> Words:
         """Which bits of each word belong to some columns."""

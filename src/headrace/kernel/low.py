@@ -33,7 +33,9 @@ _ROUND_SHARE = 4
 """One part in so many of the memory for roots is for rows that wait to become windows."""
 
 _MANY_BYTES = 1 << 23
-"""In a stream, rows wait until they take so much: a table beyond it is beyond the processor's cache too."""
+"""Rows of slices that have ended wait for more until they take so much: beyond it, tables leave the cache."""
+_WAITING_SHARE = 4
+"""No rows wait where all together take one part in so many of the memory for roots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,6 @@ class LowLevel:
         for index, source in sources.items():
             at_once = not live or plan.uniform(plan.root_of(index))
             whole = _whole_slices(plan.nodes[index].slices, own if at_once else None)
-            enough = _MANY_BYTES if live else 0
             self._stages[index] = _Stage(
                 index,
                 plan.nodes[index],
@@ -92,7 +93,7 @@ class LowLevel:
                 _ALWAYS if live else whole,
                 self._conditions,
                 self._stages[source] if source is not None else None,
-                self._enough(index, windows) if index in windows else enough,
+                self._enough(index, windows) if index in windows else _MANY_BYTES,
             )
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
@@ -158,9 +159,10 @@ class LowLevel:
         yield from self._send(stage, rows)
 
     def close(self, until_us: int) -> Iterator[Piece]:
-        """No record to come is earlier: slices that have ended are answered."""
+        """No record to come is earlier: slices that have ended are answered, when that is worth a step."""
+        at_once = self._bytes >= self._budget // _WAITING_SHARE
         for stage in self._stages.values():
-            for rows in stage.take_ended(until_us):
+            for rows in stage.take_ended(until_us, at_once):
                 yield from self._answer(stage, rows)
 
     def finish(self) -> Iterator[Piece]:
@@ -193,8 +195,8 @@ class LowLevel:
 class _Stage:
     """A node whose rows gather in one task until their slices have ended.
 
-    Roots are such, and nodes with longer slices than their parent. Where windows are made of its slices, they wait
-    until they take `enough` memory: the more come at a time, the less it takes to make windows of them.
+    Roots are such, and nodes with longer slices than their parent. They wait until they take `enough` memory:
+    a step down the tree has its price, and the more slices come at a time, the less it takes to make windows.
     """
 
     def __init__(
@@ -270,13 +272,13 @@ class _Stage:
         yield from self._take_complete()
         yield self.take()
 
-    def take_ended(self, until_us: int) -> Iterator[Rows]:
-        """The rows of slices that have ended since this was last asked, as far as they leave then.
+    def take_ended(self, until_us: int, at_once: bool) -> Iterator[Rows]:
+        """The rows of slices that have ended since this was last asked, if they are enough or wanted at once.
 
         No record to come is earlier; but rows that wait further up are.
         """
         until_us = until_us if self._above is None else self._above._passed[1]
-        if self.bytes < self._enough:
+        if self.bytes < self._enough and not at_once:
             return
         self._passed = self._passed[1], until_us
         yield from self._take_complete()

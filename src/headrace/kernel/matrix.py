@@ -1,4 +1,4 @@
-"""Between columns and rows: the copies that NumPy would make one strided column at a time."""
+"""From rows to columns: the copies that NumPy would make one strided column at a time."""
 
 from __future__ import annotations
 
@@ -12,25 +12,13 @@ import numpy.typing as npt
 
 _BLOCK = 1 << 8
 """Rows whose cache lines are still there when the next column is copied."""
+_FAR = 1 << 40
+"""More values than any column has: compiled functions look at no bounds."""
 
 
-@numba.njit(nogil=True, cache=True)
-def or_column(rows, word, shift, values, base):  # type: ignore[no-untyped-def]
-    """Put codes, which are values less a base, into the bits from `shift` on of one word of each row."""
-    for i in range(len(values)):
-        rows[i, word] |= (np.int64(values[i]) - base) << shift
-
-
-@numba.njit(nogil=True, cache=True)
-def or_taken(rows, word, shift, values, base, chosen):  # type: ignore[no-untyped-def]
-    """As `or_column`, for some of the values."""
-    for i in range(len(chosen)):
-        rows[i, word] |= (np.int64(values[chosen[i]]) - base) << shift
-
-
-def addresses(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
+def addresses(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
     """Where columns lie in memory, each contiguous: a compiled function can take any number of them."""
-    return np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
+    return np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.int64)
 
 
 def _as_pointer(_, address):  # type: ignore[no-untyped-def]
@@ -47,40 +35,10 @@ _pointer: Any = numba.extending.intrinsic(_as_pointer)
 _array: Any = numba.carray  # type: ignore[attr-defined]
 
 
-@numba.njit(nogil=True, cache=True)
-def put_columns(rows, first, addresses, size, low, chosen):  # type: ignore[no-untyped-def]
-    """Write columns of rows, from `first` on, with values from `low` on of columns of a size.
-
-    Where some are `chosen`, these are the numbers of their values.
-    """
-    for start in range(0, len(rows), _BLOCK):
-        end = min(start + _BLOCK, len(rows))
-        for c in range(len(addresses)):
-            values = _array(_pointer(addresses[c]), size, dtype=np.int64)
-            if len(chosen):
-                for i in range(start, end):
-                    rows[i, first + c] = values[np.uint64(chosen[low + i])]
-            else:
-                for i in range(start, end):
-                    rows[i, first + c] = values[np.uint64(low + i)]
-
-
-@numba.njit(nogil=True, cache=True)
-def move(rows, chosen, fields, words, columns, batch):  # type: ignore[no-untyped-def]
-    """Rows of a parent, those that are chosen, to rows of a child.
-
-    Each of `fields` is (word and shift in the parent, mask, word and shift in the child); `columns` are the
-    parent's columns that become the child's slots.
-    """
-    for i in range(len(batch)):
-        row = np.uint64(chosen[i])
-        for word in range(words):
-            batch[i, word] = 0
-        for f in range(len(fields)):
-            code = (np.uint64(rows[row, fields[f, 0]]) >> np.uint64(fields[f, 1])) & np.uint64(fields[f, 2])
-            batch[i, fields[f, 3]] |= np.int64(code << np.uint64(fields[f, 4]))
-        for slot in range(len(columns)):
-            batch[i, words + slot] = rows[row, columns[slot]]
+@numba.njit(nogil=True, cache=True, inline="always")
+def array_at(address, dtype):  # type: ignore[no-untyped-def]
+    """The values of a column that begins at an address."""
+    return _array(_pointer(address), _FAR, dtype)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -95,18 +53,18 @@ def unpack(rows, fields, columns, places, widths, nulls):  # type: ignore[no-unt
         high = min(low + _BLOCK, size)
         for f in range(len(fields)):
             word, shift, mask, base = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2]), fields[f, 3]
-            place = _pointer(places[f])
+            place = places[f]
             if widths[f] == 8:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int64))
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int64))
             elif widths[f] == 4:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int32))
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int32))
             elif widths[f] == 2:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int16))
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int16))
             else:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, _array(place, size, dtype=np.int8))
+                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int8))
         for c in range(len(columns)):
             column = columns[c]
-            values = _array(_pointer(places[len(fields) + c]), size, dtype=np.int64)
+            values = array_at(places[len(fields) + c], np.int64)
             for i in range(low, high):
                 values[i] = rows[i, column]
 

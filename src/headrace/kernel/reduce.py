@@ -6,7 +6,7 @@ parent are poured in without decoding a key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,9 @@ import numpy.typing as npt
 from headrace.algebra.ops import Op, Words
 from headrace.kernel.coding import Coder, Codes, recode
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import addresses, move, or_column, put_columns
 from headrace.kernel.rows import Rows
+from headrace.kernel.strided import Field, Strided
 from headrace.kernel.table import Table
-
-_BATCH_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +41,8 @@ def as_rows(
 ) -> Rows:
     """Rows as they come, some perhaps of the same group: columns as `Reducer.add` has them."""
     layout = Layout.of([coder.bits for coder in coders])
-    matrix = np.empty((rows, layout.words + len(slots)), dtype=np.int64)
-    fill, step = _filler(layout, codes, slots, None), _batch_rows(matrix.shape[1])
-    for low in range(0, rows, step):
-        fill(matrix[low : low + step], low)
-    return Rows(matrix, coders, layout, tuple(ops))
-
-
-def _filler(
-    layout: Layout, codes: Sequence[Codes], slots: Sequence[Words], chosen: Words | None
-) -> Callable[[Words, int], None]:
-    """Writes rows, from a number on of all or of the `chosen` ones, from columns of key codes and slots."""
-    columns = [np.ascontiguousarray(slot, dtype=np.int64) for slot in slots]
-    places = addresses(columns)
-    numbers = np.empty(0, dtype=np.int64) if chosen is None else chosen
-
-    def fill(piece: Words, low: int) -> None:
-        size = len(columns[0]) if columns else 0  # asked here, so that the columns live as long as their addresses
-        layout.pack(codes, piece, low, chosen)
-        put_columns(piece, layout.words, places, size, low, numbers)
-
-    return fill
-
-
-def _batch_rows(width: int) -> int:
-    """As many rows of so many words as fit into the cache."""
-    return max(_BATCH_BYTES // (8 * width), 1)
+    source = Strided.of(rows, layout.words, layout.coded(codes), slots)
+    return Rows(source.pack(), coders, layout, tuple(ops))
 
 
 class Reducer:
@@ -109,11 +83,7 @@ class Reducer:
         """
         if coders != self._coders:
             self._recode(coders)
-        fill, batch = _filler(self._layout, codes, slots, chosen), self._batch(rows)
-        for low in range(0, rows, max(1, len(batch))):
-            piece = batch[: rows - low]
-            fill(piece, low)
-            self._table.add(piece)
+        self._table.take_in(Strided.of(rows, self._layout.words, self._layout.coded(codes), slots, chosen))
 
     def pour(
         self,
@@ -127,25 +97,18 @@ class Reducer:
         `chosen` are the numbers of the rows that are meant, where it is not all of them. Gives the number of each
         row's group.
         """
-        chosen = np.arange(len(rows)) if chosen is None else chosen
         keys = keys if rows.coders else ()
         coders = tuple(key.coder if isinstance(key, Column) else rows.coders[key] for key in keys)
         if coders != self._coders:
             self._recode(coders)
         placed = list(zip(keys, self._layout.places, strict=True))
         own = [(key, place) for key, place in placed if not isinstance(key, Column)]
-        beside = [(key, place) for key, place in placed if isinstance(key, Column)]
-        fields = rows.layout.moves([key for key, _ in own], [place for _, place in own])
-        columns, words = rows.slots(states), self._layout.words
-        batch = self._batch(len(chosen))
-        into = np.empty(len(chosen), dtype=np.int64)
-        for low in range(0, len(chosen), max(1, len(batch))):
-            part = chosen[low : low + len(batch)]
-            piece = batch[: len(part)]
-            move(rows.matrix, part, fields, words, columns, piece)
-            for column, place in beside:
-                or_column(piece, place.word, place.shift, column.codes[part], 0)
-            self._table.add(piece, into[low : low + len(part)])
+        fields = rows.layout.moved(rows.matrix, [key for key, _ in own], [place for _, place in own])
+        fields += [Field(key.codes, place.word, place.shift) for key, place in placed if isinstance(key, Column)]
+        slots = [rows.matrix[:, column] for column in rows.slots(states)]
+        source = Strided.of(len(rows), self._layout.words, fields, slots, chosen)
+        into = np.empty(source.rows, dtype=np.int64)
+        self._table.take_in(source, into)
         return into
 
     def take(self) -> Rows:
@@ -174,11 +137,6 @@ class Reducer:
             _, states = old.columns([], range(len(self.ops)))
             slots = [slot for part in states for slot in part]
             self.add(coders, [Codes(column) for column in codes], slots, len(old))
-
-    def _batch(self, rows: int) -> Words:
-        """Room for so many rows on their way into the table, or for as many as fit into the cache."""
-        width = self._table.width
-        return np.empty((min(rows, _batch_rows(width)), width), dtype=np.int64)
 
     def _empty(self) -> Table:
         return Table(self._layout.words, self.ops, self._expect)

@@ -26,8 +26,8 @@ class Sure:
         self._found: dict[Dependency, bool] = {dependency: True for dependency, true in known.items() if true}
 
     def of(self, answer: Answer) -> bool:
-        """Whether all that an answer assumes is true."""
-        return all(map(self._holds, answer.assumed))
+        """Whether all that an answer assumes is true; of no rows anything is."""
+        return len(self._rows) == 0 or all(map(self._holds, answer.assumed))
 
     def _holds(self, dependency: Dependency) -> bool:
         if dependency not in self._found:

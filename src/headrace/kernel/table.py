@@ -1,6 +1,6 @@
 """A hash table of rows: the one place where groups are found and states combined.
 
-`Table.add` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and
+`Table.take_in` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and
 combines them into its own, one for each distinct key. A row is `words` of key followed by the slots of its states.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.combine import combine
+from headrace.kernel.strided import BLOCK, Strided, fill
 
-_BLOCK = 64
 _LEAST_CAPACITY = 1 << 10
 _LINE_BYTES = 64
 _PAGE_BYTES = 4096
@@ -37,7 +37,7 @@ class Table:
         self.width = ends[-1]
         self._count = 0
         # Memory that is never touched costs nothing.
-        capacity = max(_LEAST_CAPACITY, 1 << (expect + _BLOCK).bit_length())
+        capacity = max(_LEAST_CAPACITY, 1 << (expect + BLOCK).bit_length())
         self._index = np.zeros(2 * capacity, dtype=np.int64)
         self._rows = _aligned(capacity, self.width)
 
@@ -54,14 +54,22 @@ class Table:
         """Memory that the table has touched, at most."""
         return int(min(self._index.nbytes, self._count * _PAGE_BYTES) + self._count * self.width * 8)
 
-    def add(self, batch: Words, into: Words | None = None) -> Words:
-        """Combine rows into the table; gives, for each of them, the number of the row that it went into."""
-        if into is None:
-            into = np.empty(len(batch), dtype=np.int64)
+    def add(self, rows: Words) -> Words:
+        """Combine packed rows into the table; gives, for each, the number of the row that it went into."""
+        into = np.empty(len(rows), dtype=np.int64)
+        self.take_in(Strided.of_rows(rows, self.words), into)
+        return into
+
+    def take_in(self, source: Strided, into: Words | None = None) -> None:
+        """Combine rows into the table; writes `into`, for each, the number of the row that it went into."""
+        into = np.empty(0, dtype=np.int64) if into is None else into
         done = 0
-        while done < len(batch):
+        while done < source.rows:
             done, self._count = _insert(
-                batch,
+                source.fields,
+                source.slots,
+                source.chosen,
+                source.rows,
                 done,
                 self.words,
                 self._states,
@@ -70,9 +78,8 @@ class Table:
                 self._count,
                 into,
             )
-            if done < len(batch):
+            if done < source.rows:
                 self._grow()
-        return into
 
     def _grow(self) -> None:
         capacity = 2 * len(self._rows)
@@ -127,47 +134,54 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _insert(batch, done, words, states, index, rows, count, into) -> Any:  # type: ignore[no-untyped-def]
+def _insert(fields, slots, chosen, total, done, words, states, index, rows, count, into) -> Any:  # type: ignore[no-untyped-def]
     """Add rows from `done` on, block by block, until all are in or the table is full."""
-    row_floats, batch_floats = rows.view(np.float64), batch.view(np.float64)
-    hashes = np.empty(_BLOCK, dtype=np.uint64)
-    entries = np.empty(_BLOCK, dtype=np.int64)
-    known = np.empty(_BLOCK, dtype=np.int64)
-    while done < len(batch):
-        high = min(done + _BLOCK, len(batch))
-        if count + _BLOCK > len(rows):
+    block = np.empty((rows.shape[1], BLOCK), dtype=np.int64)
+    batch, batch_floats, row_floats = block.T, block.view(np.float64).T, rows.view(np.float64)
+    hashes = np.empty(BLOCK, dtype=np.uint64)
+    entries = np.empty(BLOCK, dtype=np.int64)
+    found = np.empty(BLOCK, dtype=np.int64)
+    known = np.empty(BLOCK, dtype=np.int64)
+    while done < total:
+        if count + BLOCK > len(rows):
             return done, count
-        _fetch(batch, done, high, words, index, rows, hashes, entries)
-        count, old = _find(batch, done, high, words, index, rows, count, hashes, into, known)
+        size = min(BLOCK, total - done)
+        fill(fields, slots, chosen, done, size, words, block)
+        _fetch(block, size, words, index, rows, hashes, entries)
+        count, old = _find(batch, size, words, index, rows, count, hashes, found, known)
         if old:
             for m in range(len(states)):
-                combine(states[m, 0], states[m, 1], rows, row_floats, into, batch, batch_floats, known[:old])
-        done = high
+                combine(states[m, 0], states[m, 1], rows, row_floats, found, batch, batch_floats, known[:old])
+        if len(into):
+            into[done : done + size] = found[:size]
+        done += size
     return done, count
 
 
 @numba.njit(nogil=True, cache=True)
-def _fetch(batch, low, high, words, index, rows, hashes, entries):  # type: ignore[no-untyped-def]
+def _fetch(block, size, words, index, rows, hashes, entries):  # type: ignore[no-untyped-def]
     """Hash a block of keys and bring what they will meet into the cache.
 
     Memory is the bottleneck. Short loops of independent loads let the processor wait for a whole block of cache
     misses at once, instead of for each row's in turn.
     """
     mask = np.uint64(len(index) - 1)
-    for i in range(low, high):
-        h = np.uint64(0)
-        for j in range(words):
-            h = mix(h, batch[i, j])
-        hashes[i - low] = _finish(h)
-    for i in range(high - low):
+    hashes[:size] = 0
+    for word in range(words):
+        own = block[word]
+        for i in range(size):
+            hashes[i] = mix(hashes[i], own[i])
+    for i in range(size):
+        hashes[i] = _finish(hashes[i])
+    for i in range(size):
         entries[i] = index[hashes[i] & mask]
-    for i in range(high - low):
+    for i in range(size):
         if entries[i] != 0:
             entries[i] = rows[(entries[i] & np.int64(0xFFFFFFFF)) - 1, 0]
 
 
 @numba.njit(nogil=True, cache=True)
-def _find(batch, low, high, words, index, rows, count, hashes, into, known):  # type: ignore[no-untyped-def]
+def _find(batch, size, words, index, rows, count, hashes, into, known):  # type: ignore[no-untyped-def]
     """The row of each key of a block: a copy of the batch's row where there was none, else the row is `known`.
 
     Gives the number of rows of the table, and of those known.
@@ -175,8 +189,8 @@ def _find(batch, low, high, words, index, rows, count, hashes, into, known):  # 
     mask = np.uint64(len(index) - 1)
     width = rows.shape[1]
     old = 0
-    for i in range(low, high):
-        h = hashes[i - low]
+    for i in range(size):
+        h = hashes[i]
         place = h & mask
         tag = _tag(h)
         g = np.int64(-1)

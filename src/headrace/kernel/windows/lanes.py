@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import move, or_column
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
+from headrace.kernel.strided import Field, Strided
 from headrace.kernel.windows import difference, directly, tree, two_stacks
 from headrace.plan.slices import Slices, Windows
 
@@ -98,15 +98,12 @@ def merge(lanes: Lanes, windows: Windows, states: Sequence[int], ops: Sequence[O
     coders = (coding.coder(windows), *lanes.keys.coders)
     layout = Layout.of([coder.bits for coder in coders])
     parts = [lanes.fold(state, spans) for state in states]
-    matrix = np.empty((len(spans.lanes), layout.words + sum(part.shape[1] for part in parts)), dtype=np.int64)
-    fields = lanes.keys.layout.moves(range(len(coders) - 1), layout.places[1:])
-    move(lanes.keys.matrix, spans.lanes, fields, layout.words, np.empty(0, dtype=np.int64), matrix)
-    place, at = layout.places[0], layout.words
-    or_column(matrix, place.word, place.shift, codes.values, codes.base)
-    for part in parts:
-        matrix[:, at : at + part.shape[1]] = part
-        at += part.shape[1]
-    return Rows(matrix, coders, layout, tuple(ops))
+    fields = lanes.keys.layout.moved(lanes.keys.matrix, range(len(coders) - 1), layout.places[1:])
+    place = layout.places[0]
+    fields.append(Field(codes.values, place.word, place.shift, codes.base, picked=False))
+    slots = [part[:, column] for part in parts for column in range(part.shape[1])]
+    source = Strided.of(len(spans.lanes), layout.words, fields, slots, spans.lanes, slots_picked=False)
+    return Rows(source.pack(), coders, layout, tuple(ops))
 
 
 def _way(op: Op, rows: int, spans: Spans) -> ModuleType:

@@ -1,0 +1,165 @@
+"""Columns wherever they lie in memory, each by itself or side by side in rows, on their way into packed rows.
+
+Records come as columns, a parent's groups as rows. To a compiled function both are the same: values at an address,
+so many steps apart. It takes any number of them, a block of rows at a time that stays in the nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from headrace.algebra.ops import Words
+from headrace.kernel.matrix import array_at
+
+BLOCK = 1 << 8
+"""Rows that are packed, found and combined at a time."""
+
+ALL_BITS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of codes: values less a base, of which some bits count, and their place in the words of a key."""
+
+    values: npt.NDArray[Any]
+    word: int
+    place: int
+    base: int = 0
+    shift: int = 0
+    mask: int = ALL_BITS
+    picked: bool = True
+    """Whether rows that are chosen have values of their own; else there is a value for each that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Rows to be: the codes of their keys, and the slots of their states.
+
+    `chosen` are the numbers of the rows that are meant, where it is not all of them.
+    """
+
+    rows: int
+    words: int
+    fields: Words
+    slots: Words
+    chosen: Words
+    held: tuple[npt.NDArray[Any], ...]
+    """The columns, which have to live as long as their addresses."""
+
+    @staticmethod
+    def of(
+        rows: int,
+        words: int,
+        fields: Sequence[Field],
+        slots: Sequence[Words],
+        chosen: Words | None = None,
+        slots_picked: bool = True,
+    ) -> Strided:
+        """From columns that may be strided, such as those of a matrix."""
+        some = chosen is not None
+        slots = [np.asarray(slot, dtype=np.int64) for slot in slots]
+        told = [(*_where(f.values), f.base, f.shift, f.mask, f.word, f.place, some and f.picked) for f in fields]
+        places = [(*_where(slot), some and slots_picked) for slot in slots]
+        return Strided(
+            rows if chosen is None else len(chosen),
+            words,
+            np.array(told, dtype=np.int64).reshape(len(fields), 9),
+            np.array(places, dtype=np.int64).reshape(len(slots), 4),
+            np.empty(0, dtype=np.int64) if chosen is None else chosen,
+            (*(field.values for field in fields), *slots),
+        )
+
+    @staticmethod
+    def of_rows(matrix: Words, words: int) -> Strided:
+        """Rows that are packed already."""
+        columns = [matrix[:, column] for column in range(matrix.shape[1])]
+        fields = [Field(column, word, 0) for word, column in enumerate(columns[:words])]
+        return Strided.of(len(matrix), words, fields, columns[words:])
+
+    def pack(self) -> Words:
+        """The rows, as they come."""
+        rows = np.empty((self.rows, self.words + len(self.slots)), dtype=np.int64)
+        _pack(self.fields, self.slots, self.chosen, self.words, rows)
+        return rows
+
+
+def _where(values: npt.NDArray[Any]) -> tuple[int, int, int]:
+    """Where a column begins, the bytes of a value, and how many values further the next one is."""
+    return values.__array_interface__["data"][0], values.itemsize, values.strides[0] // values.itemsize
+
+
+@numba.njit(nogil=True, cache=True)
+def fill(fields, slots, chosen, low, size, words, block):  # type: ignore[no-untyped-def]
+    """Write so many rows, from a number on, as columns of a block: the words of their keys, and their slots."""
+    block[:words, :size] = 0
+    for f in range(len(fields)):
+        address, width, step, base, shift, mask, word, place, picked = fields[f]
+        if step != 1 or shift != 0 or mask != ALL_BITS or picked != 0:
+            _put(fields[f], chosen, low, size, block)
+        elif width == 8:
+            values = array_at(address + 8 * low, np.int64)
+            for j in range(size):
+                block[word, j] |= (values[j] - base) << place
+        elif width == 4:
+            values_4 = array_at(address + 4 * low, np.int32)
+            for j in range(size):
+                block[word, j] |= (np.int64(values_4[j]) - base) << place
+        elif width == 2:
+            values_2 = array_at(address + 2 * low, np.int16)
+            for j in range(size):
+                block[word, j] |= (np.int64(values_2[j]) - base) << place
+        else:
+            values_1 = array_at(address + low, np.int8)
+            for j in range(size):
+                block[word, j] |= (np.int64(values_1[j]) - base) << place
+    for s in range(len(slots)):
+        address, _, step, picked = slots[s]
+        column = words + s
+        if picked:
+            slot = array_at(address, np.int64)
+            for j in range(size):
+                block[column, j] = slot[np.uint64(chosen[low + j] * step)]
+        elif step == 1:
+            slot = array_at(address + 8 * low, np.int64)
+            for j in range(size):
+                block[column, j] = slot[j]
+        else:
+            slot = array_at(address + 8 * low * step, np.int64)
+            for j in range(size):
+                block[column, j] = slot[np.uint64(j * step)]
+
+
+@numba.njit(nogil=True, cache=True)
+def _put(field, chosen, low, size, block):  # type: ignore[no-untyped-def]
+    """A field that is strided, or in part, or of rows that are chosen."""
+    address, width, step, base, shift, mask, word, place, picked = field
+    for j in range(size):
+        row = chosen[low + j] if picked else low + j
+        at = address + row * step * width
+        if width == 8:
+            value = array_at(at, np.int64)[0]
+        elif width == 4:
+            value = np.int64(array_at(at, np.int32)[0])
+        elif width == 2:
+            value = np.int64(array_at(at, np.int16)[0])
+        else:
+            value = np.int64(array_at(at, np.int8)[0])
+        code = np.int64(np.uint64(value - base) >> np.uint64(shift)) & mask
+        block[word, j] |= code << place
+
+
+@numba.njit(nogil=True, cache=True)
+def _pack(fields, slots, chosen, words, rows):  # type: ignore[no-untyped-def]
+    block = np.empty((rows.shape[1], BLOCK), dtype=np.int64)
+    for low in range(0, len(rows), BLOCK):
+        size = min(BLOCK, len(rows) - low)
+        fill(fields, slots, chosen, low, size, words, block)
+        for column in range(rows.shape[1]):
+            for j in range(size):
+                rows[low + j, column] = block[column, j]
