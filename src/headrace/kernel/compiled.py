@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, slot_count
-from headrace.kernel import combine, matrix, sure, table
+from headrace.kernel import combine, decode, fragments, matrix, strided, sure, table
 from headrace.kernel.evaluate import cells
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
@@ -19,12 +21,27 @@ from headrace.query import Expression, Window
 _WAYS = (directly, difference, two_stacks, tree)
 _FUNCTIONS = [
     function
-    for module in (*_WAYS, cells, combine, lanes, matrix, sure, table, dependent, growth, steiner)
+    for module in (
+        *_WAYS,
+        cells,
+        combine,
+        decode,
+        fragments,
+        lanes,
+        matrix,
+        strided,
+        sure,
+        table,
+        dependent,
+        growth,
+        steiner,
+    )
     for function in vars(module).values()
     if hasattr(function, "stats") and hasattr(function, "nopython_signatures")
 ]
 
 
+@functools.cache
 def load_kernels() -> bool:
     """Load every compiled function, as workers will call them; says whether some had to be compiled first.
 
@@ -48,6 +65,11 @@ def load_kernels() -> bool:
         _load_windows(reducer)
     for held in (np.int32, np.int64, np.float64):
         cells.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
+    decode.list_pages(0, 0, np.empty((1, decode.PAGE), dtype=np.int64))
+    for held in (np.int32, np.int64):
+        none = np.empty((0, 6), dtype=np.int64)
+        decode.decode_pages(none, True, np.frombuffer(b"", held), np.empty(0, held))
+    fragments.sign(np.ones((2, 2), dtype=np.bool_))
     cells.number_anew(np.arange(2), 2)
     dependent.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.errors import StreamError
+from headrace.sources.pages import Chunk, DamagedPages, can_decode
 
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 18
+_BATCH_VALUES = 1 << 23
+"""What is decoded at a time, at most: a whole row group of usual size is faster than parts of it."""
+_BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +134,16 @@ def read_task(task: Task, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBat
     """The records of a task, batch by batch, each with the time that no later batch goes below, where known."""
     to_come = _least_to_come(task)
     before = 0
-    for index, group in enumerate(task.groups):
-        batches = _read_own(group, columns, task, before)
-        before += group.rows
-        held = next(batches, None)
-        while held is not None:
-            following = next(batches, None)
-            yield held, to_come[index] if following is None else None
-            held = following
+    for path, own in itertools.groupby(enumerate(task.groups), key=lambda each: each[1].path):
+        with _opened(path) as file:
+            for index, group in own:
+                batches = _read_own(file, group, columns, task, before)
+                before += group.rows
+                held = next(batches, None)
+                while held is not None:
+                    following = next(batches, None)
+                    yield held, to_come[index] if following is None else None
+                    held = following
 
 
 def _least_to_come(task: Task) -> list[int | None]:
@@ -150,9 +159,11 @@ def _least_to_come(task: Task) -> list[int | None]:
     return found[::-1]
 
 
-def _read_own(group: RowGroup, columns: Sequence[str], task: Task, place: int) -> Iterator[pa.RecordBatch]:
+def _read_own(
+    file: _File, group: RowGroup, columns: Sequence[str], task: Task, place: int
+) -> Iterator[pa.RecordBatch]:
     """The records of a row group that are the task's; the first of all is at a place among those of its groups."""
-    for batch in read_group(group, [*columns, *([task.time] if task.time else [])]):
+    for batch in file.read(group.number, [*columns, *([task.time] if task.time else [])]):
         own = _own_records(_cut(batch, place, task.places), group, task)
         if own.num_rows:
             yield own.select(list(columns))
@@ -161,22 +172,74 @@ def _read_own(group: RowGroup, columns: Sequence[str], task: Task, place: int) -
             break
 
 
-def read_group(
-    group: RowGroup, columns: Sequence[str], batch_rows: int = _BATCH_ROWS, buffer_bytes: int = 0
-) -> Generator[pa.RecordBatch]:
-    """The records of a row group; text comes dictionary-encoded, as it lies in the file.
+def read_beginning(group: RowGroup, columns: Sequence[str], batch_rows: int) -> Generator[pa.RecordBatch]:
+    """The records of a row group; whoever stops early saves the reading of what follows."""
+    with _opened(group.path, buffer_bytes=_BUFFER_BYTES) as file:
+        yield from file.read_by_arrow(group.number, list(dict.fromkeys(columns)), batch_rows)
 
-    Whoever stops early saves the decoding of what follows and, with a buffer (0: none), the reading too.
-    """
-    wanted = list(dict.fromkeys(columns))
+
+@contextlib.contextmanager
+def _opened(path: str, buffer_bytes: int = 0) -> Iterator[_File]:
+    """A file to read from; raises `StreamError` where it cannot be, also while it is read."""
     try:
-        with pq.ParquetFile(group.path) as probe:
-            text = [f.name for f in probe.schema_arrow if f.name in wanted and _is_text(f.type)]
-        with pq.ParquetFile(group.path, read_dictionary=text, buffer_size=buffer_bytes) as file:
-            for batch in file.iter_batches(batch_rows, [group.number], wanted, use_threads=False):
-                yield batch.select(wanted)
-    except (pa.ArrowException, OSError) as error:
-        raise StreamError(f"'{group.path}' cannot be read as Parquet: {error}") from error
+        with pq.ParquetFile(path, buffer_size=buffer_bytes) as file, _bytes_of(path) as source:
+            yield _File(file, source, path, buffer_bytes)
+    except (pa.ArrowException, OSError, DamagedPages) as error:
+        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+
+
+def _bytes_of(path: str) -> pa.NativeFile:
+    system, path = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    return system.open_input_file(path)
+
+
+class _File:
+    """An open file, of which row groups are read; text comes dictionary-encoded, as it lies there."""
+
+    def __init__(self, file: pq.ParquetFile, source: pa.NativeFile, path: str, buffer_bytes: int) -> None:
+        self._file, self._source = file, source
+        self._kinds = {field.name: field.type for field in file.schema_arrow}
+        schema = file.metadata.schema
+        self._columns = {schema.column(index).path: index for index in range(len(schema))}
+        self._text = [name for name, kind in self._kinds.items() if _is_text(kind)]
+        self._options = {"metadata": file.metadata, "buffer_size": buffer_bytes}
+        self._path = path
+
+    def read(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The records of a row group: numbers straight from its pages where these can be, the rest by Arrow."""
+        wanted = list(dict.fromkeys(columns))
+        rows = max(1, min(_BATCH_ROWS, _BATCH_VALUES // max(1, len(wanted))))
+        chunks = {name: chunk for name in wanted if (chunk := self._chunk(number, name)) is not None}
+        rest = [name for name in wanted if name not in chunks]
+        if not chunks:
+            yield from self.read_by_arrow(number, rest, rows)
+            return
+        total = self._file.metadata.row_group(number).num_rows
+        counts = [rows] * (total // rows) + [total % rows] * (total % rows > 0)
+        others = self.read_by_arrow(number, rest, rows) if rest else map(_without_columns, counts)
+        for other in others:
+            found = {name: chunk.take(other.num_rows) for name, chunk in chunks.items()}
+            yield pa.record_batch([found[name] if name in found else other[name] for name in wanted], wanted)
+
+    def read_by_arrow(self, number: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """The records of a row group, so many at a time."""
+        text = [name for name in self._text if name in columns]
+        with pq.ParquetFile(self._path, read_dictionary=text, **self._options) as file:
+            for batch in file.iter_batches(rows, [number], columns, use_threads=False):
+                yield batch.select(columns)
+
+    def _chunk(self, number: int, name: str) -> Chunk | None:
+        """A column of a row group, if it can be read from its pages."""
+        index, kind = self._columns.get(name), self._kinds.get(name)
+        if index is None or kind is None:
+            return None
+        levels = self._file.metadata.schema.column(index).max_definition_level
+        chunk = self._file.metadata.row_group(number).column(index)
+        return Chunk(self._source, chunk, kind, levels > 0) if levels <= 1 and can_decode(chunk, kind) else None
+
+
+def _without_columns(rows: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.nulls(rows)], ["none"])
 
 
 def _cut(batch: pa.RecordBatch, place: int, places: tuple[int, int] | None) -> pa.RecordBatch:

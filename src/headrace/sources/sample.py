@@ -15,11 +15,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from headrace.sources.parquet import Footer, RowGroup, read_group
+from headrace.sources.parquet import Footer, RowGroup, read_beginning
 
 _BLOCKS = 16
 _THREADS = 4
-_BUFFER_BYTES = 1 << 18
 
 
 def read_sample(footers: Sequence[Footer], columns: Sequence[str], rows: int = 1 << 16) -> list[pa.RecordBatch]:
@@ -59,7 +58,7 @@ def _read_block(
     skip, missing = start - (ends[place] - groups[place].rows), size
     parts: list[pa.RecordBatch] = []
     while missing:
-        with contextlib.closing(read_group(groups[place], columns, size, _BUFFER_BYTES)) as batches:
+        with contextlib.closing(read_beginning(groups[place], columns, size)) as batches:
             for batch in batches:
                 own = batch.slice(min(skip, batch.num_rows), missing)
                 skip = max(0, skip - batch.num_rows)
