@@ -12,10 +12,11 @@ from headrace.errors import Problem, QueryError, WorkloadError, did_you_mean
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query, Source, parse_query
-from headrace.runtime.batch import BUDGET_BYTES, prepare, run_batch
+from headrace.runtime.batch import run_batch
 from headrace.runtime.live.run import LiveRun
 from headrace.runtime.live.sinks import AnySink
 from headrace.runtime.live.start import start_run
+from headrace.runtime.prepare import BUDGET_BYTES, prepare
 from headrace.runtime.reference import run_reference
 from headrace.runtime.results import Results
 from headrace.runtime.session import start_session, user_functions

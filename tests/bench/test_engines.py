@@ -106,6 +106,7 @@ def test_report(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
     assert (found["workload"], found["rows"], found["queries"], found["cores"]) == ("netflow", ROWS, 5, CORES)
     assert [(run["engine"], run["variant"]) for run in found["runs"]] == [
         ("spark", "queries"),
+        ("headrace", "anew"),
         ("headrace", "run"),
         ("headrace", "read"),
         ("duckdb", "queries"),
@@ -116,7 +117,7 @@ def test_report(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
         assert run["seconds"] > 0
         assert run["peak_rss_mb"] > 10
     assert len({run["rows_out"] for run in found["runs"]}) == 1
-    assert found["ratios"].keys() == {"spark", "spark_read", "best_peer"}
+    assert found["ratios"].keys() == {"spark", "spark_anew", "spark_read", "best_peer"}
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
     assert len(told) == 2 * 4  # four contestants, each warmed up and measured once
 

@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Query, Stream, Workload
 from headrace.plan.plan import Plan
-from headrace.runtime.batch import prepare, run_batch
+from headrace.runtime.batch import run_batch
+from headrace.runtime.prepare import prepare
 from headrace.runtime.results import Results
 from tests.harness.brackets import plain_text, with_brackets
 from tests.harness.cases import Case, case_of_seed, check

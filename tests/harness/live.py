@@ -26,8 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace import Query, Stream, Workload
 from headrace.query import Expression, Window, parse_query
 from headrace.query.query import Output
-from headrace.runtime.batch import BUDGET_BYTES
 from headrace.runtime.live import steps
+from headrace.runtime.prepare import BUDGET_BYTES
 from tests.harness.cases import Case, case_of_seed, check
 from tests.harness.fuzz import small_batches
 from tests.harness.result import Failure, Result, Row, collect, outcome

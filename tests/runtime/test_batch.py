@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from headrace import Stream, Workload
 from headrace.errors import RunError
 from headrace.generate import FlowOptions, generate_flows
-from headrace.runtime.batch import prepare, run_batch
+from headrace.runtime.batch import run_batch
+from headrace.runtime.prepare import prepare
 from tests.harness.cases import Case, case_of_seed, check
 from tests.harness.compare import compare
 from tests.harness.result import Failure, collect, outcome

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
 from headrace.errors import HeadraceError, RunError, StreamError
-from headrace.runtime.batch import prepare, run_batch
+from headrace.runtime.batch import run_batch
+from headrace.runtime.prepare import prepare
 from tests.harness.compare import compare
 from tests.harness.result import Failure, collect, outcome
 

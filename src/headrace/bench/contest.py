@@ -14,14 +14,15 @@ from headrace.errors import SetupError
 ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "spark": ("queries",),
-    "headrace": ("run", "read"),
+    "headrace": ("anew", "run", "read"),
     "polars": ("queries", "collect_all", "queries_streaming", "collect_all_streaming"),
     "duckdb": ("queries", "grouping_sets"),
     "chdb": ("queries", "grouping_sets"),
 }
 """In how many ways an engine is asked: query by query, and sharing what it can share by itself.
 
-headrace is asked in one way and timed twice: until its answers are computed, and until Spark has read them all.
+headrace is asked in one way and timed thrice. With a plan that is made anew, until its answers are computed; with
+the plan of the run before, as queries that stand are run; and then also until Spark has read all answers.
 """
 MOST_BY_SPARK = 100
 """Of more questions, plain Spark is timed on every third."""

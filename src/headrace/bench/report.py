@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.bench.contest import PACKAGES
+from headrace.bench.contest import PACKAGES, VARIANTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,13 @@ class Report:
     def ratios(self) -> dict[str, float]:
         """How many times as long as headrace the others take; only of those that took part."""
         spark, peer = self.run_of("spark", "queries"), self.best_peer
-        run, read = self.run_of("headrace", "run"), self.run_of("headrace", "read")
-        pairs = {"spark": (spark, run), "spark_read": (spark, read), "best_peer": (peer, run)}
+        anew, run, read = (self.run_of("headrace", variant) for variant in VARIANTS["headrace"])
+        pairs = {
+            "spark": (spark, run),
+            "spark_anew": (spark, anew),
+            "spark_read": (spark, read),
+            "best_peer": (peer, run),
+        }
         return {name: other.seconds / own.seconds for name, (other, own) in pairs.items() if other and own}
 
     def to_json(self) -> dict[str, Any]:

@@ -251,6 +251,7 @@ def _print_runs(report: Report, title: str) -> None:
     peer = report.best_peer
     meanings = {
         "spark": "plain Spark takes {:.2f} times as long as headrace",
+        "spark_anew": "plain Spark takes {:.2f} times as long as headrace with a plan that is made anew",
         "spark_read": "plain Spark takes {:.2f} times as long as headrace and reading its answers",
         "best_peer": f"{peer.engine} ({peer.variant}) takes {{:.2f}} times as long as headrace" if peer else "",
     }

@@ -18,13 +18,13 @@ from headrace.cli.inputs import load_inputs
 from headrace.cli.run import Name, Queries, StreamPath, Time
 from headrace.errors import LogError, RunError
 from headrace.kernel.compiled import load_kernels
-from headrace.runtime.batch import BUDGET_BYTES
 from headrace.runtime.live.control import ask
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.log import Commit, PartialLog
 from headrace.runtime.live.progress import FILE
 from headrace.runtime.live.sinks import ConsoleSink, ParquetSink, Sink
 from headrace.runtime.live.versions import Versions
+from headrace.runtime.prepare import BUDGET_BYTES
 from headrace.runtime.session import start_session
 from headrace.sources import Stream
 from headrace.sources.stream import absolute

@@ -15,7 +15,7 @@ from headrace.cli.inputs import load_inputs
 from headrace.cli.show import answer_table
 from headrace.errors import OutputError
 from headrace.kernel.compiled import load_kernels
-from headrace.runtime.batch import BUDGET_BYTES
+from headrace.runtime.prepare import BUDGET_BYTES
 from headrace.runtime.results import Format, Results
 from headrace.runtime.session import start_session
 from headrace.workload import Workload

@@ -48,11 +48,7 @@ class HighLevel:
         self._conditions = conditions or {}
         self.measures = measures if measures is not None else Measures()
         self._meetings: dict[int, _Meeting] = {}
-        # A query without keys or window has an answer even where there is no record.
-        for answer in plan.answers:
-            if answer.query.keys or answer.query.window is not None or not is_for(plan, answer.node, last):
-                continue
-            _, home = plan.meeting(answer.node)
+        for home in homes_of(plan, last):
             if home % buckets == bucket:
                 self._meet(home)
 
@@ -83,6 +79,12 @@ class HighLevel:
         )
         for node in sorted(self._meetings):
             yield from cascade.run(node, self._meetings.pop(node).take())
+
+
+def homes_of(plan: Plan, last: bool) -> list[int]:
+    """The nodes that name the buckets of queries without keys or window: these have an answer without records."""
+    alone = [answer for answer in plan.answers if not answer.query.keys and answer.query.window is None]
+    return [plan.meeting(answer.node)[1] for answer in alone if is_for(plan, answer.node, last)]
 
 
 def is_for(plan: Plan, node: int, last: bool) -> bool:

@@ -7,9 +7,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
-from headrace.algebra.states import NoState, State
+from headrace.algebra.states import State
 from headrace.plan.common_fragments import common_fragments
 from headrace.plan.common_slices import About, common_slices
 from headrace.plan.costs import Costs
@@ -17,7 +15,7 @@ from headrace.plan.dependent import Deciding, gathered
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
 from headrace.plan.levels import placed
-from headrace.plan.member import Facts, Member, member_of, slots_of, states_of
+from headrace.plan.member import Facts, Member, Needs, slots_of, states_of, untimed
 from headrace.plan.plan import Answer, Deal, Estimate, Expected, Node, Plan, has_bag
 from headrace.plan.search import DEFAULT, SEARCHES, none
 from headrace.plan.shapes import Filters, Shape, Shapes
@@ -65,12 +63,8 @@ class Planner:
 
     def plan(self, queries: Iterable[Guarded], search: str = DEFAULT) -> Plan:
         """The plan of all queries that have states; the others are beside."""
-        members, beside = [], []
-        for guarded in queries:
-            try:
-                members.append(self.member(guarded))
-            except NoState as reason:
-                beside.append((guarded.query.name, str(reason)))
+        needs = Needs.of(queries, self.facts)
+        members = needs.members
         shapes = self.shapes()
         alone = {m.query.name: self.slices(m.query.window) for m in members if m.query.window is not None}
         sliced = alone if search == "none" else _sliced(members, alone, self)
@@ -80,18 +74,11 @@ class Planner:
         lattice = self.lattice(wanted, shapes)
         tree = none(lattice) if search == "none" else _searched(search, lattice, wanted, shapes, self)
         apart = lattice if unshared is wanted else self.lattice(unshared, shapes)
-        return self.planted(Grown(shapes, wanted, tree.parents), lattice, beside, none(apart).cost)
-
-    def member(self, guarded: Guarded) -> Member:
-        """What a query needs; raises `NoState` with the reason why it cannot be shared."""
-        if not guarded.query.shareable:
-            raise NoState("; ".join(obstacle.reason for obstacle in guarded.query.obstacles))
-        return member_of(guarded, self.facts)
+        return self.planted(Grown(shapes, wanted, tree.parents), lattice, needs.beside, none(apart).cost)
 
     def shapes(self) -> Shapes:
         """Shapes of nothing yet."""
-        untimed = [e for e, fact in self.facts.items() if pa.types.is_timestamp(fact.type) and fact.nullable]
-        return Shapes(untimed, self.filters, self.paned)
+        return Shapes(untimed(self.facts), self.filters, self.paned)
 
     def slices(self, window: Window) -> Slices:
         """The slices that a window has of its own."""

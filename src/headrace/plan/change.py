@@ -18,7 +18,7 @@ from headrace.errors import Problem, WorkloadError
 from headrace.plan.build import Grown, Planner, node_of
 from headrace.plan.guard import Guarded
 from headrace.plan.lattice import Lattice
-from headrace.plan.member import Member
+from headrace.plan.member import Member, member_of
 from headrace.plan.plan import Node, Plan
 from headrace.plan.shapes import Shape
 from headrace.plan.slices import Windows
@@ -69,7 +69,7 @@ def with_query(planner: Planner, plan: Plan, guarded: Guarded) -> Change:
     if name in _names(plan):
         raise WorkloadError([Problem(f"there is a query named '{name}' already")])
     try:
-        member = planner.member(guarded)
+        member = member_of(guarded, planner.facts)
     except NoState as reason:
         return Change(plan, replace(plan, beside=(*plan.beside, (name, str(reason)))))
     grown = _grown(planner, plan)

@@ -38,6 +38,34 @@ class Member:
         return (*self.keys, *sorted(self.node_keys - set(self.keys), key=str))
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What queries need of a plan, as far as facts decide it: a plan is right for all records of the same needs.
+
+    `beside` are the queries that have no states, with the reason; `untimed` are times that may be null.
+    """
+
+    members: tuple[Member, ...]
+    beside: tuple[tuple[str, str], ...]
+    untimed: frozenset[Expression]
+
+    @staticmethod
+    def of(queries: Iterable[Guarded], facts: Facts) -> Needs:
+        """What these queries need."""
+        members, beside = [], []
+        for guarded in queries:
+            try:
+                members.append(member_of(guarded, facts))
+            except NoState as reason:
+                beside.append((guarded.query.name, str(reason)))
+        return Needs(tuple(members), tuple(beside), untimed(facts))
+
+
+def untimed(facts: Facts) -> frozenset[Expression]:
+    """Times that may be null: records without a time are in no slice."""
+    return frozenset(e for e, fact in facts.items() if pa.types.is_timestamp(fact.type) and fact.nullable)
+
+
 def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     """Every expression over the stream whose type the plan has to know."""
     query = guarded.query
@@ -49,8 +77,10 @@ def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
 
 
 def member_of(guarded: Guarded, facts: Facts) -> Member:
-    """A query's place among those that have states; raises `NoState`."""
+    """A query's place among those that have states; raises `NoState` with the reason why it has none."""
     query = guarded.query
+    if not query.shareable:
+        raise NoState("; ".join(obstacle.reason for obstacle in query.obstacles))
     for expression in needed_expressions(guarded):
         if expression not in facts:
             raise NoState(f"{expression.sql} is of a type that only Spark knows")

@@ -9,53 +9,38 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.algebra.states import Fact
 from headrace.errors import RunError
-from headrace.kernel.conditions import Conditions
-from headrace.kernel.low import node_inputs, table_bytes
+from headrace.kernel.compiled import load_kernels
+from headrace.kernel.low import node_inputs
 from headrace.kernel.shelf import Kept, Reader
-from headrace.plan.build import make_plan
-from headrace.plan.costs import Costs, load_costs
-from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
-from headrace.plan.member import Facts, needed_expressions
-from headrace.plan.plan import Answer, Plan
+from headrace.plan.member import Facts
+from headrace.plan.plan import Answer
 from headrace.plan.search import DEFAULT
-from headrace.plan.sizes import Sizes
-from headrace.query import Expression, Query
-from headrace.query.functions import spark_functions
+from headrace.query import Query
 from headrace.runtime.finish import WINDOW, Groups, finishing_sql
+from headrace.runtime.known import Known, key_of, recall, remember
+from headrace.runtime.meeting import Line, lines_of, meet
+from headrace.runtime.prepare import BUDGET_BYTES, Prepared, prepare
 from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
-from headrace.runtime.results import Results, describe_failure
+from headrace.runtime.results import Results
 from headrace.runtime.scratch import make_scratch, remove_scratch
 from headrace.runtime.session import keep_workers, user_functions, wake_workers
-from headrace.runtime.source import (
-    Session,
-    Source,
-    Ways,
-    find_ways,
-    learn_filters,
-    plan_reading,
-    sizes_by_sample,
-)
+from headrace.runtime.source import plan_reading
 from headrace.runtime.worker import PIECES, Work, on_tasks, partials_folder, typed
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-BUDGET_BYTES = 512 << 20
-"""Memory of one worker for groups; what exceeds it leaves as partials."""
 
 _BYTES_PER_RECORD = 64
 """A guess at what a record needs in a table, to choose the number of tasks above."""
@@ -65,61 +50,6 @@ _MOST_BUCKETS = 64
 
 More of them, on 10 M records of 200 queries: 14 and 28 take the same time, 56 a tenth more, 112 half as much more.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A workload whose expressions Spark has looked at: its plan, and what is known of every expression."""
-
-    plan: Plan
-    facts: Facts
-    frame: DataFrame
-    source: Source | None
-    session: Session
-    ways: Ways
-    conditions: Conditions
-    costs: Costs
-
-
-def prepare(
-    queries: Mapping[str, Query],
-    stream: Stream,
-    spark: SparkSession,
-    frame: DataFrame | None = None,
-    search: str = DEFAULT,
-    budget: int = BUDGET_BYTES,
-    functions: Collection[str] | None = None,
-) -> Prepared:
-    """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
-
-    `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer. `functions`
-    are the user's own, where they are known already: it takes a query to find them.
-    """
-    from pyspark.errors import AnalysisException  # see session.py
-
-    frame = frame if frame is not None else stream.dataframe(spark)
-    session = session_of(frame, spark, user_functions(spark) if functions is None else functions)
-    safe = cache(session.never_raises)
-    inner = [guarded(query, safe) for query in queries.values()]
-    needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
-    source = Source.of(stream, needed)
-    try:
-        types = types_of(needed, frame, session.columns)
-    except AnalysisException:
-        analyse(queries, stream, spark, frame)  # says in which query, and where
-        raise
-    facts = {e: source.fact(e, kind) if source is not None else Fact(kind) for e, kind in types.items()}
-    sizes: Sizes | None = None
-    ways: Ways = {}
-    if source is not None:
-        ways = find_ways(source, types, facts, session)
-        sizes = sizes_by_sample(source, ways, session, stream.time)
-    wheres = dict.fromkeys(g.query.where for g in inner if g.query.where in facts)
-    conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
-    cores, memory = spark.sparkContext.defaultParallelism, table_bytes(budget)
-    costs = load_costs()
-    plan = make_plan(inner, facts, sizes, cores, costs, search, memory, filters)
-    return Prepared(plan, facts, frame, source, session, ways, conditions, costs)
 
 
 def run_batch(
@@ -135,60 +65,44 @@ def run_batch(
     The shared pass is done when this returns. Meanwhile Spark looks at each query as a whole.
     """
     begin = time.perf_counter()
-    with ThreadPoolExecutor(2) as threads:
+    own = user_functions(spark) if functions is None else functions
+    key = key_of(queries, stream, spark, budget, search, own)
+    with ThreadPoolExecutor(3) as threads:
         waking = threads.submit(wake_workers, spark)
-        frame = stream.dataframe(spark)
-        analysis = threads.submit(analyse, queries, stream, spark, frame)
-        prepared = prepare(queries, stream, spark, frame, search, budget, functions)
+        loading = threads.submit(load_kernels)  # the driver, too, lets partials meet
+        known = recall(key)
+        prepared = known.prepared.renewed(stream, spark) if known is not None else None
+        if known is not None and prepared is not None:
+            analysis = threads.submit(_analyse_rest, known.analysed, queries, stream, spark, prepared.frame)
+        else:
+            frame = stream.dataframe(spark)
+            analysis = threads.submit(analyse, queries, stream, spark, frame)
+            prepared = prepare(queries, stream, spark, frame, search, budget, own)
         plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
         analysed = analysis.result()
         waking.result()
+        loading.result()
     keep_workers(spark)
+    answers = {answer.query.name: number for number, answer in enumerate(plan.answers)}
+    remember(key, Known(prepared, {name: analysed[name] for name in answers}))
     make = {name: partial(analysed.__getitem__, name) for name, _ in plan.beside}
-    make |= {answer.query.name: partial(shared.frame, number) for number, answer in enumerate(plan.answers)}
+    make |= {name: partial(shared.frame, number) for name, number in answers.items()}
     profile = Profile.of(plan, measures, time.perf_counter() - begin)
     return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 
 
-def types_of(
-    expressions: Sequence[Expression], frame: DataFrame, columns: Mapping[str, pa.DataType]
-) -> dict[Expression, pa.DataType]:
-    """The types of expressions; one without an Arrow form is left out, and plain Spark runs what needs it.
-
-    Those of `columns` are known; Spark is asked for all others.
-    """
-    types = {e: columns[e.column] for e in expressions if e.column is not None and e.column in columns}
-    names = {e: f"c{index}" for index, e in enumerate(expressions) if e not in types}
-    if names:
-        kinds = arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
-        types |= {expression: kinds[name] for expression, name in names.items() if name in kinds}
-    return types
-
-
-def arrow_types(frame: DataFrame) -> dict[str, pa.DataType]:
-    """The types of columns, by name, as far as they have an Arrow form."""
-    from pyspark.errors import PySparkTypeError  # see session.py
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    types = {}
-    for field in frame.schema.fields:
-        try:
-            types[field.name] = to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkTypeError:
-            continue
-    return types
-
-
-def session_of(frame: DataFrame, spark: SparkSession, functions: Collection[str]) -> Session:
-    """What the meaning of expressions over a stream depends on, in this session."""
-    usual = (
-        spark.conf.get("spark.sql.ansi.enabled") == "true"
-        and spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
-        and spark_functions().keys().isdisjoint(functions)
-    )
-    return Session(arrow_types(frame), spark.conf.get("spark.sql.session.timeZone") or "", usual)
+def _analyse_rest(
+    known: Mapping[str, DataFrame],
+    queries: Mapping[str, Query],
+    stream: Stream,
+    spark: SparkSession,
+    frame: Callable[[], DataFrame],
+) -> dict[str, DataFrame]:
+    """Queries that are known, and the others as Spark understands them: they are about the files of today."""
+    rest = {name: query for name, query in queries.items() if name not in known}
+    return {**known, **(analyse(rest, stream, spark, frame()) if rest else {})}
 
 
 class _SharedPass:
@@ -229,27 +143,30 @@ class _SharedPass:
 
     def run(self) -> list[str]:
         """Do it all; gives what tasks have measured."""
-        from pyspark.errors import PySparkException  # see session.py
-
-        pieces = self._work.meet(self._work.meet(self._low()), last=True)
-        if self._scratch is None:
-            pieces = self._kept = pieces.persist()
         context, group = self._spark.sparkContext, uuid.uuid4().hex
         context.setJobGroup(group, "headrace: one pass", interruptOnCancel=True)
         # A query that Spark refuses should not have to wait for the others' answers.
         self._analysis.add_done_callback(lambda done: context.cancelJobGroup(group) if done.exception() else None)
         try:
-            rows = pieces.select("answer", "place", "start", "size", "measures").collect()
-        except PySparkException as error:
+            lines = self._lines()
+        except RunError:
             self._analysis.result()
-            raise RunError(describe_failure(error)) from error
-        if (partials := partials_folder(self._scratch)) is not None:
-            remove_scratch(partials)
-        for row in rows:
-            if row.place is not None:
-                kept = Kept(None, row.place, row.start, row.size)
-                self._places.setdefault(row.answer, []).append(kept)
-        return [row.measures for row in rows if row.measures is not None]
+            raise
+        for line in lines:
+            if line.answer is not None and line.place is not None:
+                kept = Kept(None, line.place, line.start or 0, line.size or 0)
+                self._places.setdefault(line.answer, []).append(kept)
+        return [line.measures for line in lines if line.measures is not None]
+
+    def _lines(self) -> list[Line]:
+        """What tasks tell of answers, when all are there."""
+        work, pieces = self._work, self._low()
+        if self._scratch is None:
+            self._kept = work.shuffled(work.shuffled(pieces), last=True).persist()
+            return lines_of(self._kept)
+        lines = meet(work, self._spark, meet(work, self._spark, lines_of(pieces)), last=True)
+        remove_scratch(partials_folder(self._scratch))
+        return lines
 
     def release(self) -> None:
         """Let the answers go."""
@@ -280,7 +197,7 @@ class _SharedPass:
             yield from work.low((batch, None) for batch in batches)
 
         columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(work.inputs)]
-        return self._prepared.frame.selectExpr(*columns).mapInArrow(reduce, PIECES)
+        return self._prepared.frame().selectExpr(*columns).mapInArrow(reduce, PIECES)
 
     def frame(self, number: int) -> DataFrame:
         """A query's DataFrame: its groups, and its own last step."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
+from collections.abc import Callable
+from socket import socket
 
-from pyspark.daemon import manager
+from pyspark import daemon
 
 from headrace.kernel.compiled import load_kernels
 
@@ -27,10 +29,29 @@ def keep_memory() -> None:
         mallopt(_TOP_PAD, 1 << 26)
 
 
+Worker = Callable[[socket, bool], int]
+
+
+def quietly(worker: Worker) -> Worker:
+    """A worker that ends in silence where Spark has let it go, as it does after a minute without work.
+
+    Over a Unix socket it finds that nobody listens any more, and would say so in a page.
+    """
+
+    def work(sock: socket, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except BrokenPipeError:
+            return 1
+
+    return work
+
+
 if __name__ == "__main__":
     keep_memory()
     for module in ("pyspark.worker", "headrace.runtime.worker", "headrace.runtime.source"):
         importlib.import_module(module)
     load_kernels()
     gc.freeze()  # what is here stays, and its pages are shared with all workers
-    manager()
+    daemon.worker = quietly(daemon.worker)  # type: ignore[assignment]  # the manager calls it by this name
+    daemon.manager()

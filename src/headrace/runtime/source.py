@@ -78,6 +78,18 @@ class Source:
             return Fact(kind, records=records)
         return Fact(kind, max(abs(extent.least), abs(extent.most)), extent.nulls > 0, records)
 
+    def is_like(self, other: Source, time: str, most: float) -> bool:
+        """Whether files have the same columns, and about as many records over about as long a time."""
+        if {footer.schema for footer in self.footers} != {footer.schema for footer in other.footers}:
+            return False
+        for own, others in (
+            (self.records, other.records),
+            (self.span_us(time), other.span_us(time)),
+        ):
+            if (own or 0) > most * (others or 0) or (others or 0) > most * (own or 0):
+                return False
+        return True
+
     def span_us(self, time: str) -> int | None:
         """How long the records go on, without long breaks: a market closes for the night."""
         name = self.columns[time.lower()]

@@ -18,7 +18,7 @@ from headrace.kernel.answer import window_edges
 from headrace.kernel.cascade import Measures
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
-from headrace.kernel.high import HighLevel, is_for
+from headrace.kernel.high import HighLevel, homes_of, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf
@@ -119,8 +119,12 @@ class Work:
 
         yield from self.rows(pieces(), measures)
 
-    def meet(self, pieces: DataFrame, last: bool = False) -> DataFrame:
-        """Partials of a bucket together; a last time only where some node's rows are still in several."""
+    def always(self, last: bool) -> frozenset[int]:
+        """The tasks that have something to give also where no partial comes to them."""
+        return frozenset(home % self.buckets % self.tasks for home in homes_of(self.plan, last))
+
+    def shuffled(self, pieces: DataFrame, last: bool = False) -> DataFrame:
+        """Partials of a bucket together, by Spark; a last time only where a node's rows are still in several."""
         if last and not self.plan.split_nodes:
             return pieces
 
@@ -135,7 +139,7 @@ class Work:
 
     def rows(self, pieces: Iterator[Piece], measures: Measures) -> Batches:
         """Pieces, which are kept, and what was measured, as rows of `PIECES`."""
-        answers, partials = self._shelf(self.shelf), self._shelf(partials_folder(self.shelf))
+        answers, partials = self._shelves()
         lines = _Lines()
         for piece in _gathered(pieces):
             if isinstance(piece, Partial):
@@ -154,13 +158,16 @@ class Work:
         yield from lines.add(task=0, measures=pack_measures(measures))
         yield from lines.rest()
 
-    def _shelf(self, folder: str | None) -> Shelf:
-        return File(folder) if folder is not None else Bytes()
+    def _shelves(self) -> tuple[Shelf, Shelf]:
+        """Where answers go, and partials."""
+        if self.shelf is None:
+            return Bytes(), Bytes()
+        return File(self.shelf), File(partials_folder(self.shelf))
 
 
-def partials_folder(scratch: str | None) -> str | None:
+def partials_folder(scratch: str) -> str:
     """Where partials are kept below the folder of a run."""
-    return f"{scratch}/partials" if scratch is not None else None
+    return f"{scratch}/partials"
 
 
 def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema, window: Window | None) -> pa.RecordBatch:

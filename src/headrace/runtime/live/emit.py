@@ -10,11 +10,9 @@ groups, and these meet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from headrace.kernel.cascade import Cascade, Measures
 from headrace.kernel.conditions import Conditions
@@ -30,11 +28,12 @@ from headrace.runtime.live.log import Commit, Entry, PartialLog
 from headrace.runtime.live.steps import Step, cut, step_of, worth_a_task
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.walk import LINES, Walk
+from headrace.runtime.meeting import Line, lines_of, meet
 from headrace.runtime.results import collected
-from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work, on_tasks
+from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 class Emitter:
@@ -69,17 +68,10 @@ class Emitter:
             # Rows of one key have to be in one bucket, whichever version dealt them.
             mixed, own = mixed | sorter.dealt_otherwise, _without(own, sorter.dealt_otherwise)
             if own:
-                self._note(version.plan, self._by_keys(version, own, commit, places.shelf), found)
+                _note(version.plan, self._by_keys(version, own, commit, places.shelf), found)
         if mixed:
-            self._note(*self._mixed(version, sorter, mixed, commit, places.shelf), found)
+            _note(*self._mixed(version, sorter, mixed, commit, places.shelf), found)
         return found
-
-    @staticmethod
-    def _note(plan: Plan, pieces: DataFrame, found: Emitted) -> None:
-        for row in collected(pieces.select("answer", "rows", "place", "start", "size")):
-            if row.answer is not None:
-                kept = Kept(None, row.place, row.start, row.size)
-                found.note(plan.answers[row.answer].query.name, row.rows, kept)
 
     def _by_time(self, version: Version, steps: Sequence[Sequence[Step]], places: Places, found: Emitted) -> None:
         """All partials of a step in one task, which makes whole answers of them; of few, it is done here."""
@@ -94,22 +86,16 @@ class Emitter:
         for row in collected(on_tasks(self._spark, len(walks), lambda task: walks[task].lines(), LINES)):
             found.add(Emitted.from_json(row.emitted))
 
-    def _by_keys(self, version: Version, due: Mapping[str, Numbers], commit: Commit, shelf: str) -> DataFrame:
+    def _by_keys(self, version: Version, due: Mapping[str, Numbers], commit: Commit, shelf: str) -> list[Line]:
         """Partials of the roots that queries have now, down the tree: a task has those of some keys."""
         whole = step_of(version, due, commit.entries)
         work = self._work(version.plan, commit, shelf, version.conditions, whole.due)
         lines = [self._line(work, root, entry) for root, entry in whole.entries]
-
-        def high(task: int) -> Batches:
-            own = [line for line in lines if line["task"] == task]
-            pieces = [pa.RecordBatch.from_pylist(own, schema=SCHEMA)] if own else []
-            return work.high(iter(pieces), task, False)
-
-        return work.meet(on_tasks(self._spark, work.tasks, high, PIECES), last=True)
+        return meet(work, self._spark, meet(work, self._spark, lines), last=True)
 
     def _mixed(
         self, version: Version, sorter: _Sorter, queries: Collection[str], commit: Commit, shelf: str
-    ) -> tuple[Plan, DataFrame]:
+    ) -> tuple[Plan, list[Line]]:
         """Each version's partials down its own tree, then all of them together."""
         own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorted(queries)])
         wanted = {number: sorter.due[answer.query.name] for number, answer in enumerate(own.answers)}
@@ -122,23 +108,29 @@ class Emitter:
             pieces = (piece for way in ways[number::count] for piece in way.run(measures, work.shelf))
             return work.rows(pieces, measures)
 
-        pieces = on_tasks(self._spark, count, convert, PIECES)
-        return own, work.meet(work.meet(pieces), last=True)
+        lines = lines_of(on_tasks(self._spark, count, convert, PIECES))
+        return own, meet(work, self._spark, meet(work, self._spark, lines), last=True)
 
     def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
         tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
         return Work(plan, (), (), self._budget, commit.buckets, tasks, shelf, conditions, due)
 
-    def _line(self, work: Work, node: int, entry: Entry) -> dict[str, object]:
+    def _line(self, work: Work, node: int, entry: Entry) -> Line:
         kept = self._log.kept(entry)
-        place = {"place": kept.place, "start": kept.start, "size": kept.size, "crc": kept.crc}
-        return {
-            "task": entry.bucket % work.tasks,
-            "bucket": entry.bucket,
-            "node": node,
-            "rows": entry.rows,
-            **place,
-        }
+        task, bucket, place = (
+            entry.bucket % work.tasks,
+            entry.bucket,
+            (kept.place, kept.start, kept.size, kept.crc),
+        )
+        return Line(task, bucket, node, None, None, entry.rows, *place, measures=None)
+
+
+def _note(plan: Plan, lines: Iterable[Line], found: Emitted) -> None:
+    """Answers that are ready."""
+    for line in lines:
+        if line.answer is not None:
+            kept = Kept(None, line.place, line.start or 0, line.size or 0)
+            found.note(plan.answers[line.answer].query.name, line.rows or 0, kept)
 
 
 def _without(due: Mapping[str, Numbers], queries: Collection[str]) -> dict[str, Numbers]:

@@ -26,10 +26,11 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression, Query, Window
-from headrace.runtime.batch import arrow_types, group_schema, session_of, types_of
+from headrace.runtime.batch import group_schema
 from headrace.runtime.finish import Groups, finishing_sql
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.records import Records
+from headrace.runtime.prepare import arrow_types, session_of, types_of
 from headrace.runtime.reference import analyse
 from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sizes_by_sample
 from headrace.sources import Stream
