@@ -113,6 +113,16 @@ def test_what_makes_what(one: Window, other: Window) -> None:
     assert together([one, other]).makes(a)
 
 
+def test_a_pair_that_both_have_stays() -> None:
+    """Each of two sets of slices has the pair, so that neither needs the other's: one of them is kept."""
+    one, two, both = window_of(300, 180), window_of(120, 120), window_of(210, 120, 90)
+    left, right = together([one, two]), together([one, both])
+    common = left.together(right)
+    assert common is not None
+    for slices in (left, right, *map(Slices.of, (one, two, both))):
+        assert common.makes(slices)
+
+
 @given(WINDOWS, st.integers(-200, 200))
 def test_windows_have_numbers(window: Window, time: int) -> None:
     windows = Windows(window)

@@ -107,8 +107,9 @@ class Slices:
             return Slices.every(self.time, unit_us, self.offset_us)
         if self.makes(other) or other.makes(self):
             return self if self.makes(other) else other
-        kept = [pair for pair in self.pairs if not other.makes(Slices(self.time, (pair,)))]
         added = [pair for pair in other.pairs if not self.makes(Slices(self.time, (pair,)))]
+        more = Slices(self.time, tuple(added))
+        kept = [pair for pair in self.pairs if not added or not more.makes(Slices(self.time, (pair,)))]
         return Slices(self.time, tuple(sorted({*kept, *added})))
 
     @cached_property
