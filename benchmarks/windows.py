@@ -20,7 +20,7 @@ from headrace.algebra.states import Fact
 from headrace.kernel.compiled import load_kernels
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
-from headrace.kernel.windows import Lanes, merge
+from headrace.kernel.windows import Lanes
 from headrace.plan.build import Planner
 from headrace.plan.guard import guarded
 from headrace.plan.sizes import Sizes
@@ -69,8 +69,9 @@ def final_step(op: Op, ratio: int) -> float:
 
     def run() -> float:
         begin = time.perf_counter()
-        rows = merge(Lanes(slices, reducer.rows), windows, [0], [op], Coding())
-        return (time.perf_counter() - begin) / len(rows) * 1e9
+        lanes, _ = Lanes.of(slices, reducer.rows, [1])
+        (groups,) = lanes.windows([windows], [0])
+        return (time.perf_counter() - begin) / len(groups.lanes) * 1e9
 
     return statistics.median(run() for _ in range(5))
 

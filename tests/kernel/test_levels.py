@@ -20,6 +20,7 @@ from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.plan import plan as plan_module
 from headrace.plan.build import Planner, make_plan
 from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
@@ -85,12 +86,18 @@ CARRYING = {"cores": 8, "memory": 0, "costs": Costs(shipped=1e6)}
 """Hardly any node has whole slices, none has memory to gather in, and it costs much to ship rows."""
 
 
-def plan_of(queries: list[str], records: list[Any], sampled: bool, carrying: bool = False) -> Plan:
+SHARING = {"cores": 2, "costs": Costs(record=1e4)}
+"""A record costs much, so that it goes into few nodes."""
+
+
+def plan_of(
+    queries: list[str], records: list[Any], sampled: bool, carrying: bool = False, sharing: bool = False
+) -> Plan:
     """A plan for what is known of the records, or for nothing: then nothing but the queries' own nodes is kept."""
     columns = table_of(records)
     blocks = [{e: column_of(e, columns) for e in FACTS}] if sampled and records else []
     sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
-    settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
+    settings: dict[str, Any] = CARRYING if carrying else SHARING if sharing else {"cores": 2}
     inner = [guarded(query, lambda _: False) for query in parsed(queries).values()]
     return make_plan(inner, FACTS, sizes, filters=FILTERS, **settings)
 
@@ -225,6 +232,66 @@ def test_levels(
     for answer in plan.answers:
         expected = plain(answer.query, records)
         assert Counter(found[answer.query.name]) == Counter(expected), f"{answer.query.sql}\n{plan.explain()}"
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> list[str]:
+    """Queries of the same keys, which differ in filters and windows."""
+    keys = draw(st.sampled_from([("a",), ("b",), ("a", "b"), ()]))
+    asked = st.tuples(st.sampled_from(list(WHERE)), st.sampled_from(WINDOWS + OVERLAPPING))
+    measures = st.sampled_from(["count(*)", "sum(x)", "max(x)"])
+    texts = []
+    for where, window in draw(st.lists(asked, min_size=2, max_size=10)):
+        group = ", ".join([window, *keys] if window else keys)
+        text = f"SELECT {draw(measures)} FROM t WHERE {where}"
+        texts.append(text + (f" GROUP BY {group}" if group else ""))
+    return texts
+
+
+@given(
+    queries=alike(),
+    records=RECORDS,
+    edges=st.none() | st.just([4 * MINUTE]) | st.just([7 * MINUTE // 2, 12 * MINUTE]),
+    budget=st.sampled_from([4096, 1 << 30]),
+    marks=st.sampled_from([1, 3]),
+    data=st.data(),
+)
+def test_filters_and_windows_from_rows_in_order(
+    queries: list[str], records: list[Any], edges: list[int] | None, budget: int, marks: int, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "_MANY_MARKS", marks)
+        plan = plan_of(queries, records, sampled=True, sharing=True)
+        bounds = [-1, *(edges or []), 10**12]
+        tasks = [[r for r in records if low <= r[0] < high] for low, high in itertools.pairwise(bounds)]
+        for step in range(2):
+            found = answers_of(plan, list(low_pieces(plan, tasks, edges, budget)))
+            for answer in plan.answers:
+                expected = plain(answer.query, records)
+                assert Counter(found[answer.query.name]) == Counter(expected), (
+                    f"{answer.query.sql}\n{plan.explain()}"
+                )
+            if step == 0:
+                gone = data.draw(st.sampled_from([answer.query.name for answer in plan.answers]))
+                plan = plan.without_query(gone, planner_of(records, carrying=False)).plan
+
+
+def test_windows_that_differ_in_filters_come_from_one_node() -> None:
+    """As their rows are in order, nothing is made between them and the windows."""
+    wheres = [f"x > {number}" for number in range(12)]
+    queries = [
+        f"SELECT sum(x) FROM t WHERE {where} GROUP BY window(ts, '{5 + number} minutes', '2 minutes'), a"
+        for number, where in enumerate(wheres)
+    ]
+    facts = FACTS | {Expression.parse(where): Fact(pa.bool_()) for where in wheres}
+    records = [(n * MINUTE // 50, n % 3, "pqr"[n % 3], n % 7, True) for n in range(1000)]
+    blocks = [{e: column_of(e, table_of(records)) for e in facts}]
+    inner = [guarded(query, lambda _: False) for query in parsed(queries).values()]
+    plan = make_plan(inner, facts, Sizes(blocks, 1_000_000, 20 * MINUTE))
+    assert plan.roots == (0,)
+    assert plan.nodes[0].ordered
+    assert plan.parents == (None, *[0] * 12)
+    assert [node.any_of for node in plan.nodes[1:]] == [(Expression.parse(where),) for where in wheres]
 
 
 @given(

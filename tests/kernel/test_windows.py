@@ -16,7 +16,7 @@ from headrace.kernel.combine import combine_one
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
-from headrace.kernel.windows import Lanes, difference, directly, lanes, merge, tree, two_stacks
+from headrace.kernel.windows import Lanes, difference, directly, lanes, tree, two_stacks
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression, Window
 
@@ -122,8 +122,9 @@ def rows_of(slices: Slices, records: list[tuple[int, int, int]]) -> Rows:
     windows=st.lists(WINDOWS, min_size=1, max_size=3),
     records=st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 2), st.integers(-9, 9)), min_size=1),
     few=st.sampled_from([0, 4]),
+    at_a_time=st.sampled_from([1, 7, 1 << 20]),
 )
-def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few: int) -> None:
+def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few: int, at_a_time: int) -> None:
     """Windows of any kind, from their own slices and from those of all."""
     common = Slices.of(windows[0])
     for window in windows[1:]:
@@ -131,6 +132,18 @@ def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few
         assert together is not None
         common = together
     inside = [record for record in records if common.covers(np.array([record[0]]))[0]]
+    made = {}
+    if inside:
+        rows = rows_of(common, inside)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lanes, "_FEW", few)
+            patch.setattr(lanes, "_LEAST_ROWS", at_a_time)
+            patch.setattr(lanes, "_ROWS_AND_KINDS", at_a_time)
+            patch.setattr(lanes, "_MOST_FOUND", 8 * at_a_time)
+            own, _ = Lanes.of(common, rows, [1])
+            kinds = [Windows(window) for window in windows]
+            for kind, groups in zip(kinds, own.windows(kinds, [0, 1]), strict=True):
+                made[kind.window] = own.rows_of(groups, kind, rows.ops, Coding())
     for window in windows:
         expected: dict[tuple[int, int], list[int]] = {}
         for time, key, value in records:
@@ -141,11 +154,36 @@ def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few
         if not inside:
             assert not expected
             continue
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lanes, "_FEW", few)
-            made = merge(
-                Lanes(common, rows_of(common, inside)), Windows(window), [0, 1], [Op.ADD, Op.MAX], Coding()
-            )
-        columns, ((sums,), (greatest,)) = made.columns([0, 1], [0, 1])
-        found = zip(*(column.to_pylist() for column in columns), sums.tolist(), greatest.tolist(), strict=True)
-        assert sorted(found) == sorted((*key, sum(own), max(own)) for key, own in expected.items())
+        assert read(made[window]) == sorted((*key, sum(own), max(own)) for key, own in expected.items())
+
+
+def read(rows: Rows) -> list[tuple[int, ...]]:
+    """Window or slice, key, sum and greatest value of all rows."""
+    columns, ((sums,), (greatest,)) = rows.columns([0, 1], [0, 1])
+    found = zip(*(column.to_pylist() for column in columns), sums.tolist(), greatest.tolist(), strict=True)
+    return sorted(found)
+
+
+@given(
+    records=st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 2), st.integers(-9, 9)), min_size=1),
+    data=st.data(),
+)
+def test_rows_of_some_kinds(records: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Rows in order that are of a wanted kind are what rows of these alone would be."""
+    slices = Slices.every(TIME, 10)
+    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=3, max_size=3)))
+    kinds = data.draw(st.lists(st.integers(0, 2), min_size=len(records), max_size=len(records)))
+    coding, columns = Coding(), [np.array(column) for column in zip(*records, strict=True)]
+    keys = [pa.array(slices.number_of(columns[0])), pa.array(columns[1]), pa.array(kinds)]
+    codes = [coding.encode(place, column) for place, column in enumerate(keys)]
+    reducer = Reducer([Op.ADD, Op.MAX])
+    reducer.add(tuple(map(coding.coder, range(3))), codes, [columns[2], columns[2]], len(records))
+    own, order = Lanes.of(slices, reducer.rows, [1])
+    (_, _, kind), _ = reducer.rows.columns([0, 1, 2], [])
+    some = own.only(np.asarray(kind).astype(np.int32)[order], wanted)
+    found = some.rows_of(some.slices(slices, [0, 1]), slices, reducer.ops, Coding())
+    expected: dict[tuple[int, int], list[int]] = {}
+    for (time, key, value), which in zip(records, kinds, strict=True):
+        if wanted[which]:
+            expected.setdefault((time // 10, key), []).append(value)
+    assert read(found) == sorted((*key, sum(values), max(values)) for key, values in expected.items())

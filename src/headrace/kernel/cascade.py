@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,15 +15,15 @@ from headrace.algebra.words import Valid
 from headrace.kernel.answer import finish
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due, only
-from headrace.kernel.fragments import Truths, columns_of, read_signatures, sign
+from headrace.kernel.fragments import columns_of, sign
+from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Column, Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.sure import Sure
-from headrace.kernel.windows import Lanes, merge
 from headrace.plan.plan import Node, Plan
-from headrace.plan.slices import Slices, Windows
+from headrace.plan.slices import Slices
 from headrace.query import Expression
 
 
@@ -59,38 +58,6 @@ class Measures:
     def answer(self, number: int) -> Measure:
         """The measure of an answer."""
         return self.answers.setdefault(number, Measure())
-
-
-@dataclass(frozen=True)
-class Parent:
-    """A node with some of its rows, from which others are made."""
-
-    node: Node
-    rows: Rows
-    windows: tuple[Windows, ...] = ()
-    """Those that will be made of the rows."""
-
-    @cached_property
-    def lanes(self) -> Lanes:
-        """The rows in order, for windows: once for all of them."""
-        assert isinstance(self.node.slices, Slices), "windows are made of slices"
-        return Lanes(self.node.slices, self.rows, self.windows)
-
-    @cached_property
-    def fragments(self) -> tuple[Truths, Words]:
-        """Which marks are true in each fragment, and the fragment of each row: once for all children."""
-        place = self.node.fragment_place
-        codes = self.rows.codes(place)
-        there = np.unique(codes)
-        signatures = self.rows.coders[place].decode(there)
-        return np.asfortranarray(read_signatures(signatures, len(self.node.marks))), np.searchsorted(there, codes)
-
-    def truth(self, condition: Expression, conditions: Conditions) -> Valid:
-        """For which rows a condition is true: their fragment tells it, or their keys."""
-        if condition not in self.node.marks:
-            return conditions[condition].truth(self.node, self.rows)
-        truths, own = self.fragments
-        return np.take(truths[:, self.node.marks.index(condition)], own)
 
 
 class Gathering(Protocol):
@@ -130,9 +97,7 @@ class Cascade:
         if self.due is not None and not self._chosen_above(index, self.due):
             rows = only(rows, self.due.nodes[index])
         children = [child for child in self.plan.children(index) if self.due is None or child in self.due.nodes]
-        below = [self.plan.nodes[child].slices for child in children]
-        windows = tuple(slices for slices in below if isinstance(slices, Windows))
-        sure, parent = Sure(node, rows, above), Parent(node, rows, windows)
+        sure, parent = Sure(node, rows, above), Parent(node, rows, [self.plan.nodes[child] for child in children])
         for number in self.plan.answers_of(index):
             if self.due is None or self.due.answers.get(number) == self.due.nodes[index]:
                 yield from self._answer(number, parent, sure)
@@ -199,19 +164,17 @@ def make_reducer(node: Node, expect: int = 0) -> Reducer:
 
 def reduce_to(parent: Parent, child: Node, conditions: Conditions) -> Rows:
     """The rows of a child from those of its parent."""
+    if len(parent.rows) and parent.in_order(child):
+        return parent.rows_of(child, Coding())
     reducer = make_reducer(child, expect=len(parent.rows))
     pour(parent, child, reducer, Coding(), conditions)
     return reducer.rows
 
 
 def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: Conditions) -> None:
-    """Put what a parent's rows have for a child into its reducer; `coding` is for longer slices, and windows."""
+    """Put what a parent's rows have for a child into its reducer; `coding` is for longer slices and fragments."""
     parent, rows = above.node, above.rows
     if len(rows) == 0:
-        return
-    if isinstance(child.slices, Windows) and child.slices != parent.slices:
-        windows = windows_of(above, child, coding)
-        into.pour(windows, range(len(windows.coders)), range(len(into.ops)))
         return
     keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
     if child.marks and child.marks == parent.marks:
@@ -230,13 +193,6 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         wanted.append(_in_no_gap(parent, child.slices, rows))
     states = [parent.states.index(state) for state in child.states]
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
-
-
-def windows_of(parent: Parent, child: Node, coding: Coding) -> Rows:
-    """The rows of windows, each once, as far as their slices are among a parent's rows."""
-    assert isinstance(child.slices, Windows)
-    states = [parent.node.states.index(state) for state in child.states]
-    return merge(parent.lanes, child.slices, states, [state.op for state in child.states], coding)
 
 
 def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:

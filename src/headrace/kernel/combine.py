@@ -85,15 +85,21 @@ def _take_by_order(least, rows, g, batch, i, at):  # type: ignore[no-untyped-def
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _add_floats(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
-    x, y = rows[g, at], batch[i, at]
+def plus_floats(x, x_rest, y, y_rest):  # type: ignore[no-untyped-def]
+    """Two floating sums together, each with what it has lost."""
     total = x + y
     lost = (x - total) + y if abs(x) >= abs(y) else (y - total) + x
     # An infinite or undefined total has lost nothing that could be given back.
     if not math.isfinite(total):
         lost = 0.0
+    return total, x_rest + (lost + y_rest)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _add_floats(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+    total, rest = plus_floats(rows[g, at], rows[g, at + 1], batch[i, at], batch[i, at + 1])
     rows[g, at] = total
-    rows[g, at + 1] += lost + batch[i, at + 1]
+    rows[g, at + 1] = rest
 
 
 @numba.njit(nogil=True, cache=True, inline="always", error_model="numpy")

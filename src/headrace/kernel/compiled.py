@@ -12,7 +12,7 @@ from headrace.kernel import combine, decode, fragments, matrix, strided, sure, t
 from headrace.kernel.evaluate import cells
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
-from headrace.kernel.windows import Lanes, difference, directly, lanes, merge, tree, two_stacks
+from headrace.kernel.windows import Lanes, difference, directly, lanes, tree, two_stacks
 from headrace.plan import dependent, growth
 from headrace.plan.search import steiner
 from headrace.plan.slices import Slices, Windows
@@ -80,8 +80,13 @@ def load_kernels() -> bool:
 def _load_windows(reducer: Reducer) -> None:
     """All ways from slices to windows, of rows whose first key is a slice."""
     time = Expression.parse("time")
-    own = Lanes(Slices.every(time, 10), reducer.rows)
-    merge(own, Windows(Window(time, 20, 10)), range(len(reducer.ops)), reducer.ops, Coding())
+    slices, rows, windows = Slices.every(time, 10), reducer.rows, Windows(Window(time, 20, 10))
+    own, _ = Lanes.of(slices, rows, range(1, len(rows.coders)))
+    own = own.only(np.zeros(len(rows), dtype=np.int32), np.ones(1, dtype=np.bool_))
+    states = range(len(rows.ops))
+    own.slices(slices, states)
+    (groups,) = own.windows([windows], states)
+    own.rows_of(groups, windows, rows.ops, Coding())
     spans = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
     for way in _WAYS:
         slots = np.ones((2, 1), dtype=np.int64)

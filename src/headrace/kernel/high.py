@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measures, Parent, make_reducer, reduce_to
+from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
 from headrace.kernel.coding import Coder, Codes
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
+from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, as_rows

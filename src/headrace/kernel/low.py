@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.kernel.cascade import Cascade, Measure, Measures, Parent, make_reducer, pour, windows_of
+from headrace.kernel.cascade import Cascade, Measure, Measures, make_reducer, pour
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import only
+from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
@@ -80,6 +81,9 @@ class LowLevel:
         for index, source in sources.items():
             if isinstance(plan.nodes[index].slices, Windows):
                 windows[source] = windows.get(source, 0.0) + plan.rows[index]
+            elif plan.nodes[index].ordered:
+                made = [child for child in plan.children(index) if not plan.gathers(child)]
+                windows[index] = windows.get(index, 0.0) + sum(plan.rows[child] for child in made)
         self._stages: dict[int, _Stage] = {}
         live = open_from is not None
         for index, source in sources.items():
@@ -250,7 +254,9 @@ class _Stage:
         if not isinstance(self.node.slices, Windows) or self._above is None:
             pour(parent, self.node, self._reducer, self._coding, self._conditions)
             return
-        rows = windows_of(parent, self.node, self._coding)
+        rows = parent.rows_of(self.node, self._coding)
+        if len(rows) == 0:
+            return
         since_us, until_us = self._above._passed
         numbers = slice_numbers(rows)
         first, end = self.node.slices.first_from(since_us), self.node.slices.open_at(until_us)

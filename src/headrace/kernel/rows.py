@@ -69,11 +69,11 @@ class Rows:
 
     def take(self, numbers: Words) -> Rows:
         """The rows of some numbers, in their order."""
-        return Rows(self.matrix[numbers], self.coders, self.layout, self.ops)
+        return Rows(self.matrix.take(numbers, axis=0), self.coders, self.layout, self.ops)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
-        return Rows(self.matrix[mask], self.coders, self.layout, self.ops)
+        return self.take(np.flatnonzero(mask))
 
     def slots(self, states: Sequence[int]) -> Words:
         """Which columns of the matrix hold some states."""

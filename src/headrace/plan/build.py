@@ -22,7 +22,7 @@ from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices, Windows
 from headrace.plan.space import Tree
-from headrace.query import Window
+from headrace.query import Expression, Window
 
 DEFAULT_COSTS = Costs()
 
@@ -158,7 +158,13 @@ def _searched(
         if shape not in apart:
             seen.setdefault(above.get(shape, shape), []).extend(sharing)
     tree: Tree[Shape] = SEARCHES[search](planner.lattice(seen, shapes))
-    return lattice.settled([node for node in tree.parents if node not in wanted])
+    settled = lattice.settled([node for node in tree.parents if node not in wanted])
+    # By itself, a node may choose another parent where all together are better off with theirs.
+    parents = {
+        shape: parent for shape, parent in settled.parents.items() if shape in wanted and shape not in above
+    }
+    together = lattice.priced({**tree.parents, **parents, **above})
+    return min(together, settled, key=lambda tree: tree.cost)
 
 
 def _wanted(
@@ -219,21 +225,21 @@ def _deal(members: Sequence[Member], slices: Slices | None, planner: Planner) ->
     return Deal(epoch if planner.end or key is None else None, key)
 
 
-def _expected(tree: Tree[Shape], lattice: Lattice) -> tuple[Expected, ...]:
+def _expected(tree: Tree[Shape], lattice: Lattice) -> dict[Shape, Expected]:
     """What each node of a tree has and takes, and what it saves its children."""
     costs = lattice.edges(tree.parents)
-    found = []
+    found = {}
     for shape, parent in tree.parents.items():
         children = [child for child, above in tree.parents.items() if above == shape]
         without = sum(lattice.cost(parent, child) for child in children)
         saved = without - costs[shape] - sum(costs[child] for child in children)
-        found.append(Expected(lattice.rows(shape), costs[shape] / 1e9, saved / 1e9))
-    return tuple(found)
+        found[shape] = Expected(lattice.rows(shape), costs[shape] / 1e9, saved / 1e9)
+    return found
 
 
 def _plan(
     tree: Tree[Shape],
-    expected: tuple[Expected, ...],
+    expected: Mapping[Shape, Expected],
     grown: Grown,
     planner: Planner,
     beside: tuple[tuple[str, str], ...],
@@ -248,29 +254,54 @@ def _plan(
     sharing: dict[Shape, list[Member]] = {}
     for shape, own in wanted.items():
         sharing.setdefault(tree.root_of(shape), []).extend(own)
-    places = {shape: index for index, shape in enumerate(order)}
-    nodes, deals = [], []
-    for shape in order:
-        slices = shapes.slices(shape)
-        about = shapes.any_of(shape), shapes.marks(shape)
-        nodes.append(Node(shapes.keys(shape), tuple(states[shape]), slices, *about))
-        deals.append(_deal(sharing[shape], slices, planner) if shape in sharing else None)
-    parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in order]
-    answers, found = [], list(expected)
+    made = [shape for shape in order if not _passed_over(tree, shape, wanted.get(shape, ()))]
+    places = {shape: index for index, shape in enumerate(made)}
+    about = {
+        shape: Node(shapes.keys(shape), tuple(states[shape]), shapes.slices(shape), *_about(shape, shapes))
+        for shape in order
+    }
+    nodes = [about[shape] for shape in made]
+    deals = [_deal(sharing[shape], shapes.slices(shape), planner) if shape in sharing else None for shape in made]
+    parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in made]
+    answers, found = [], [expected[shape] for shape in made]
     for shape in order:
         windows: dict[Window | None, list[Member]] = {}
         for member in wanted.get(shape, ()):
             window = member.query.window
             windows.setdefault(None if window is None or window.tumbling else window, []).append(member)
+        source = shape if shape in places else tree.parents[shape]
+        assert source is not None, "a node that is passed over has one above it"
         for window, own in windows.items():
-            place = places[shape]
+            place = places[source]
             if window is not None:
-                node = replace(nodes[place], states=tuple(states_of(own)), slices=Windows(window), marks=())
-                place = len(nodes)
+                node = replace(about[shape], states=tuple(states_of(own)), slices=Windows(window), marks=())
                 rows = sizes.groups(node.keys, (), node.any_of, node.slices)
-                found.append(Expected(rows, planner.costs.groups(rows, slots_of(node.states)) / 1e9))
+                seconds = planner.costs.groups(rows, slots_of(node.states)) / 1e9
+                if source != shape:
+                    seconds += expected[shape].seconds / len(windows)
+                found.append(Expected(rows, seconds))
+                parents.append(place)
+                place = len(nodes)
                 nodes.append(node)
-                parents.append(places[shape])
                 deals.append(None)
             answers += [Answer(member.query, member.keys, place, member.recipes) for member in own]
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, tuple(found))
+
+
+def _about(shape: Shape, shapes: Shapes) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    """The conditions and marks of a shape's node."""
+    return shapes.any_of(shape), shapes.marks(shape)
+
+
+def _passed_over(tree: Tree[Shape], shape: Shape, members: Sequence[Member]) -> bool:
+    """Whether a node would only choose among rows in order, for windows: these can choose by themselves."""
+    parent = tree.parents[shape]
+    windows = [member.query.window for member in members]
+    overlapping = bool(windows) and all(window is not None and not window.tumbling for window in windows)
+    return (
+        overlapping
+        and parent is not None
+        and parent.ordered
+        and parent.sifts(shape)
+        and shape not in tree.parents.values()
+    )

@@ -128,15 +128,20 @@ def _grown(planner: Planner, plan: Plan) -> Grown:
         for index, node in enumerate(plan.nodes)
         if not isinstance(node.slices, Windows)
     }
+    for index, node in enumerate(plan.nodes):
+        if isinstance(node.slices, Windows):
+            (above, *_) = plan.above(index)
+            # Windows may be made of rows that are about more records: then a node was passed over.
+            own[index] = shapes.of_node(replace(node, slices=plan.nodes[above].slices))
+            if own[index].any_of == own[above].any_of:
+                own[index] = own[above]
     parents: dict[Shape, Shape | None] = {}
     for index, shape in own.items():
-        above = (own[way] for way in plan.above(index))
-        parents.setdefault(shape, next((other for other in above if other != shape), None))
+        others = (own[way] for way in plan.above(index))
+        parents.setdefault(shape, next((other for other in others if other != shape), None))
     wanted: dict[Shape, list[Member]] = {}
     for answer in plan.answers:
-        place = answer.node if answer.node in own else plan.parents[answer.node]
-        assert place is not None, "windows are made of slices"
-        wanted.setdefault(own[place], []).append(Member(answer.query, answer.keys, answer.recipes))
+        wanted.setdefault(own[answer.node], []).append(Member(answer.query, answer.keys, answer.recipes))
     shapes.learn(planner.sizes.deciding.decides)
     return Grown(shapes, wanted, parents)
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.plan.lattice import Lattice
+from headrace.plan.plan import put_in_order
 from headrace.plan.shapes import Shape
-
-_MANY = 12
-"""Fewer filters are left to the search, which looks at all of their unions."""
 
 
 def common_fragments(lattice: Lattice) -> tuple[Mapping[Shape, Sequence[Shape]], Sequence[Shape]]:
@@ -26,7 +24,8 @@ def common_fragments(lattice: Lattice) -> tuple[Mapping[Shape, Sequence[Shape]],
             alike.setdefault((shape.keys, shape.slices is None), []).append(shape)
     common, apart = {}, []
     for shapes in alike.values():
-        if len({shape.any_of for shape in shapes}) >= _MANY:
+        # Fewer filters are left to the search, which looks at all of their unions.
+        if put_in_order(len({shape.any_of for shape in shapes})):
             union = _union(lattice, shapes)
             if union is not None and union not in shapes and _pays(lattice, union, shapes):
                 common[union] = shapes

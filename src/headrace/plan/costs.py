@@ -40,7 +40,11 @@ class Costs:
     condition: float = 3.0
     """To compute a condition of a record or row."""
     ordered: float = 80.0
-    """To put a row in order, for windows."""
+    """To put a row in order, for windows and filters,"""
+    sifted: float = 2.0
+    """to look whether a filter is true for it,"""
+    taken: float = 8.0
+    """and to take it."""
     shipped: float = 700.0
     """A row that travels to another task, in both."""
 

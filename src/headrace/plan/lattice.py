@@ -154,6 +154,9 @@ class Lattice:
         if parent is None:
             return rate.from_records
         rows, records = rows_of(parent), self._records_of(parent)
+        if parent.ordered and parent.sifts(child):
+            share = min(1.0, rate.records / records) if records else 1.0
+            return rows * (self._costs.sifted + share * self._costs.taken) + rate.groups
         own = rows * (rate.each_row if rate.records >= records else rate.each_row * rate.records / records)
         asked = self._shapes.asked(parent, child)
         return own + rate.groups + (self._costs.conditions(rows, asked.bit_count()) if asked else 0.0)
@@ -169,7 +172,9 @@ class Lattice:
         keys, tables = _width(shape), self._tables_of(shape)
         from_records = costs.from_records(records, rows, slots, keys, tables)
         from_records += costs.conditions(self._records, (shape.any_of | shape.marks).bit_count())
-        return _Rate(records, from_records, costs.each_row(rows, slots, keys, tables), costs.groups(rows, slots))
+        ordered = rows * costs.ordered if shape.ordered else 0.0
+        groups = costs.groups(rows, slots) + ordered
+        return _Rate(records, from_records + ordered, costs.each_row(rows, slots, keys, tables), groups)
 
     def _tables_of(self, shape: Shape) -> float:
         """One for each slice."""

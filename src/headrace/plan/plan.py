@@ -26,6 +26,15 @@ def has_bag(recipes: Iterable[AnyRecipe]) -> bool:
     return any(isinstance(recipe, BagRecipe) for recipe in recipes)
 
 
+_MANY_MARKS = 12
+"""Of rows with so many conditions, much that is made differs by these alone."""
+
+
+def put_in_order(marks: int) -> bool:
+    """Whether rows with so many marks are put in order for their children: that pays where these are many."""
+    return marks >= _MANY_MARKS
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A relation that is maintained: keys, slices, conditions and states. Its identity is its content.
@@ -53,6 +62,11 @@ class Node:
     def fragment_place(self) -> int:
         """Which key column of its rows the fragment is."""
         return len(self.keys) + (self.slices is not None)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its rows are put in order for children that differ by their conditions."""
+        return put_in_order(len(self.marks))
 
     @property
     def id(self) -> str:

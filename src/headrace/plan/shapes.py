@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.plan.plan import Node
+from headrace.plan.plan import Node, put_in_order
 from headrace.plan.slices import Slices
 from headrace.query import Expression
 
@@ -31,6 +31,16 @@ class Shape(NamedTuple):
     marks: int
     any_of: int
     slices: int | None
+
+    @property
+    def ordered(self) -> bool:
+        """See `Node`."""
+        return put_in_order(self.marks.bit_count())
+
+    def sifts(self, child: Shape) -> bool:
+        """Whether a child has some of its rows: those for which one of some marks is true."""
+        fewer = child.any_of != self.any_of and not child.any_of & ~self.marks
+        return fewer and child.keys == self.keys and not child.marks
 
 
 @dataclass(frozen=True, slots=True)

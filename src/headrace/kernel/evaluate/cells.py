@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Words
-from headrace.algebra.words import in_memory, integers_of
+from headrace.algebra.words import in_memory, integers_of, truth
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import FLOATS, Apply, Constant, Node, Rows, spread
 from headrace.kernel.table import Table
@@ -160,7 +160,8 @@ class Sorter:
             if place < len(values):
                 self._cuts[place].classify(values[place], cells)
             else:
-                cells = cells * 3 + others[place - len(values)]
+                cells *= 3
+                cells += others[place - len(values)]
             most *= radix
         return self._found(cells, found)
 
@@ -262,7 +263,7 @@ def _step(numbers: npt.NDArray[Any], way: int) -> npt.NDArray[Any]:
 
 
 def _outcomes(found: pa.Array) -> Outcomes:
-    outcomes = np.asarray(found.fill_null(False), dtype=np.int8) * np.int8(2)
+    outcomes = truth(found).view(np.int8) * np.int8(2)
     if found.null_count:
         outcomes[np.asarray(found.is_null())] = 1
     return outcomes

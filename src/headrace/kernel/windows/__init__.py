@@ -1,7 +1,8 @@
 """Slices to windows: the rows of a node, each about a slice, to rows about windows that overlap or have gaps.
 
-Rows are put in order once, lane by lane (`lanes.py`); then each window of a lane has its slices in one stretch of
-rows, and what it takes to combine these depends on the state alone:
+Rows are put in order once, lane by lane (`lanes.py`), for all windows and filters that they are asked for.
+Then a window of a lane has its slices in one stretch of rows, and what it takes to combine these depends on the
+state:
 
 | file | needs of a state | time for a window | space for each row |
 | --- | --- | --- | --- |
@@ -11,6 +12,6 @@ rows, and what it takes to combine these depends on the state alone:
 | tree.py | nothing | the logarithm of its slices | two states, for any number of kinds of windows |
 """
 
-from headrace.kernel.windows.lanes import Lanes, merge
+from headrace.kernel.windows.lanes import Groups, Kinds, Lanes
 
-__all__ = ["Lanes", "merge"]
+__all__ = ["Groups", "Kinds", "Lanes"]

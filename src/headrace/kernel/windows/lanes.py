@@ -1,34 +1,49 @@
-"""Rows of a node lane by lane, and the windows of each lane."""
+"""Rows of a node lane by lane: in order, so that what differs in windows or filters alone needs no hashing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from types import ModuleType
 from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
+from headrace.algebra.words import Valid
 from headrace.kernel.layout import Layout
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
 from headrace.kernel.strided import Field, Strided
 from headrace.kernel.windows import difference, directly, tree, two_stacks
-from headrace.plan.slices import Slices, Windows
+from headrace.plan.slices import Slices, Times, Windows
 
 _FEW = 4
 """Windows of so many slices are combined directly."""
-_KINDS_AT_A_TIME = 16
-"""Kinds of windows that are looked for together: all of their windows are in memory then."""
+_MOST_FOUND = 1 << 22
+"""Windows that may be found together: all of them are in memory then."""
+_ROWS_AND_KINDS, _LEAST_ROWS = 1 << 18, 1 << 13
+"""Rows of one stretch of lanes, by the kinds of windows that are made of them while they are in the cache."""
+
+Kinds = npt.NDArray[np.int32]
+"""Small numbers, one for each row."""
+
+
+class Groups(NamedTuple):
+    """What lanes were combined to: for each group its lane, the number of its window or slice, and its states."""
+
+    lanes: Words
+    numbers: Words
+    slots: Words
 
 
 class Spans(NamedTuple):
-    """Windows that have slices in a lane: the lane, the window's number, and from which row to before which."""
+    """Groups to be: the lane, the number of the window or slice, and from which row to before which."""
 
     lanes: Words
     numbers: Words
@@ -37,73 +52,128 @@ class Spans(NamedTuple):
 
 
 class Lanes:
-    """Rows of a node in order: those of the same keys are a lane, by the time of their slices.
+    """Rows in order: those of the same keys are a lane, by the time of their slices."""
 
-    What it takes to combine states is made once for all windows that are asked for.
-    """
+    def __init__(
+        self, keys: Rows, ends: Words, starts: Words, ops: Sequence[Op], states: Callable[[int], Words]
+    ) -> None:
+        """The keys of each lane and where it ends; of rows, when their slices begin, and a way to states."""
+        self.keys = keys
+        self._ends, self._starts, self._ops = ends, starts, ops
+        self._state = cache(states)
 
-    def __init__(self, slices: Slices, rows: Rows, kinds: Iterable[Windows] = ()) -> None:
-        """`kinds` are the windows that will be asked for, in this order."""
-        self._slices, self._rows = slices, rows
-        self._kinds = list(kinds)
-        self._spans: dict[Windows, Spans] = {}
-        self._prepared: dict[tuple[int, ModuleType], Words] = {}
+    @staticmethod
+    def of(slices: Slices | None, rows: Rows, keys: Sequence[int]) -> tuple[Lanes, Words]:
+        """Rows with lanes by some keys, and the order that they are in; their first key is the slice, if any."""
+        found, lane_of = reduce(rows, keys, [])
+        starts = np.zeros(len(rows), dtype=np.int64)
+        if slices is not None:
+            starts = rows.mapped(0, lambda numbers: slices.start_of(np.asarray(numbers)))
+        order, ends = _in_order(lane_of, starts, len(found))
+        return Lanes(found, ends, starts[order], rows.ops, lambda state: _rows_of(rows, state, order)), order
 
-    @cached_property
-    def _ordered(self) -> tuple[Rows, Words, Words, Words]:
-        """The keys of each lane, the numbers of the rows in order, where lanes end, and when slices begin."""
-        rows = self._rows
-        keys, lane_of = reduce(rows, range(1, len(rows.coders)), [])
-        starts = rows.mapped(0, lambda numbers: self._slices.start_of(np.asarray(numbers)))
-        order, ends = _in_order(lane_of, starts, len(keys))
-        return keys, order, ends, starts[order]
+    def only(self, kinds: Kinds, wanted: Valid) -> Lanes:
+        """The rows whose kind is wanted."""
+        chosen, ends = np.empty(len(kinds) + 1, dtype=np.int64), np.empty_like(self._ends)
+        chosen = chosen[: _choose(kinds, wanted, self._ends, chosen, ends)]
 
-    @property
-    def keys(self) -> Rows:
-        """The keys of each lane."""
-        return self._ordered[0]
+        def state(number: int) -> Words:
+            return self._state(number).take(chosen, axis=0)
 
-    def spans(self, windows: Windows) -> Spans:
-        """All windows that have slices in a lane; kinds to come are found while a lane is in the cache."""
-        if windows not in self._spans:
-            place = self._kinds.index(windows) if windows in self._kinds else len(self._kinds)
-            kinds = self._kinds[place : place + _KINDS_AT_A_TIME] or [windows]
-            _, _, ends, starts = self._ordered
-            shapes = np.array([[k.window.range_us, k.window.slide_us, k.offset_us] for k in kinds], dtype=np.int64)
-            bounds = _most_windows(starts, ends, shapes)
-            found = np.empty((4, bounds[-1]), dtype=np.int64)
-            counts = _find_windows(starts, ends, shapes, bounds, found)
-            for kind, begin, count in zip(kinds, bounds, counts, strict=False):
-                self._spans[kind] = Spans(*found[:, begin : begin + count])
-        return self._spans.pop(windows)
+        return Lanes(self.keys, ends, self._starts[chosen], self._ops, state)
 
-    def fold(self, state: int, spans: Spans) -> Words:
-        """One state of each window."""
-        op = self._rows.ops[state]
-        _, order, lane_ends, _ = self._ordered
-        way = _way(op, len(order), spans)
-        if (state, way) not in self._prepared:
-            slots = self._rows.matrix[:, self._rows.slots([state])][order]
-            self._prepared[state, way] = way.prepare(op, slots, lane_ends)
-        table = self._prepared[state, way]
-        out = np.empty((len(spans.lanes), slot_count(op)), dtype=np.int64)
-        way.fold(op, table, spans.firsts, spans.ends, out)
-        return out
+    def slices(self, slices: Slices | None, states: Sequence[int]) -> Groups:
+        """Rows of the same slice and lane as one."""
+        spans = Spans(*_find_runs(self._starts, self._ends))
+        numbers = spans.numbers if slices is None else slices.number_of(spans.numbers)
+        parts = [_folded(self._ops[state], directly, self._state(state), self._ends, spans) for state in states]
+        return Groups(spans.lanes, numbers, _side_by_side(parts, len(numbers)))
+
+    def windows(self, kinds: Sequence[Windows], states: Sequence[int]) -> Iterator[Groups]:
+        """For each of some kinds its windows that have rows, lane by lane, with some of the states."""
+        shapes = np.array([[k.window.range_us, k.window.slide_us, k.offset_us] for k in kinds], dtype=np.int64)
+        most = _most_windows(self._starts, self._ends, shapes)
+        for first, end in _together(most.tolist()):
+            yield from self._windows(shapes[first:end], most[first:end], states)
+
+    def rows_of(self, groups: Groups, times: Times | None, ops: Iterable[Op], coding: Coding) -> Rows:
+        """Groups as rows, about windows or slices if there are such; `coding` is for the numbers of these."""
+        coders = self.keys.coders
+        fields, numbers = range(len(coders)), None
+        if times is not None:
+            numbers = coding.encode(times, pa.array(groups.numbers))
+            coders = (coding.coder(times), *coders)
+        layout = Layout.of([coder.bits for coder in coders])
+        places = layout.places[len(coders) - len(fields) :]
+        moved = self.keys.layout.moved(self.keys.matrix, fields, places)
+        if numbers is not None:
+            place = layout.places[0]
+            moved.append(Field(numbers.values, place.word, place.shift, numbers.base, picked=False))
+        slots = [groups.slots[:, column] for column in range(groups.slots.shape[1])]
+        source = Strided.of(len(groups.lanes), layout.words, moved, slots, groups.lanes, slots_picked=False)
+        return Rows(source.pack(), coders, layout, tuple(ops))
+
+    def _windows(self, shapes: Words, most: Words, states: Sequence[int]) -> list[Groups]:
+        """A stretch of lanes at a time, and all kinds of it, while its rows are in the cache."""
+        places = np.cumsum([0, *most])
+        lanes, numbers = np.empty((2, places[-1], 1), dtype=np.int64)
+        slots = np.empty((places[-1], sum(slot_count(self._ops[state]) for state in states)), dtype=np.int64)
+        counts = np.zeros(len(shapes), dtype=np.int64)
+        for first, end in self._stretches(len(shapes)):
+            low, high = self._ends[first - 1] if first else 0, self._ends[end - 1]
+            starts, ends = self._starts[low:high], self._ends[first:end] - low
+            found = np.empty((4, _most_windows(starts, ends, shapes).sum()), dtype=np.int64)
+            here = _find_windows(starts, ends, shapes, found)
+            spans, column, to = Spans(*found[:, : here.sum()]), 0, places[:-1] + counts
+            _put_down(here, to, spans.lanes.reshape(-1, 1), first, 0, lanes)
+            _put_down(here, to, spans.numbers.reshape(-1, 1), 0, 0, numbers)
+            for state in states:
+                op, own = self._ops[state], self._state(state)[low:high]
+                made = _folded(op, _way(op, high - low, spans), own, ends, spans)
+                _put_down(here, to, made, 0, column, slots)
+                column += made.shape[1]
+            counts += here
+        stretches = [slice(place, place + count) for place, count in zip(places, counts, strict=False)]
+        return [Groups(lanes[own, 0], numbers[own, 0], slots[own]) for own in stretches]
+
+    def _stretches(self, kinds: int) -> Iterator[tuple[int, int]]:
+        """Lanes from one to before another, that have not many rows together."""
+        rows, first = max(_LEAST_ROWS, _ROWS_AND_KINDS // kinds), 0
+        while first < len(self._ends):
+            begin = int(self._ends[first - 1]) if first else 0
+            end = max(first + 1, int(np.searchsorted(self._ends, begin + rows, side="right")))
+            yield first, end
+            first = end
 
 
-def merge(lanes: Lanes, windows: Windows, states: Sequence[int], ops: Sequence[Op], coding: Coding) -> Rows:
-    """The rows of windows, with some of the states; `coding` is for the windows' numbers."""
-    spans = lanes.spans(windows)
-    codes = coding.encode(windows, pa.array(spans.numbers))
-    coders = (coding.coder(windows), *lanes.keys.coders)
-    layout = Layout.of([coder.bits for coder in coders])
-    parts = [lanes.fold(state, spans) for state in states]
-    fields = lanes.keys.layout.moved(lanes.keys.matrix, range(len(coders) - 1), layout.places[1:])
-    place = layout.places[0]
-    fields.append(Field(codes.values, place.word, place.shift, codes.base, picked=False))
-    slots = [part[:, column] for part in parts for column in range(part.shape[1])]
-    source = Strided.of(len(spans.lanes), layout.words, fields, slots, spans.lanes, slots_picked=False)
-    return Rows(source.pack(), coders, layout, tuple(ops))
+def _rows_of(rows: Rows, state: int, order: Words) -> Words:
+    """One state of rows, in an order."""
+    places = rows.slots([state])
+    return rows.matrix[:, places[0] : places[-1] + 1].take(order, axis=0)
+
+
+def _folded(op: Op, way: ModuleType, slots: Words, ends: Words, spans: Spans) -> Words:
+    """One state of each group, from those of some lanes' rows."""
+    out = np.empty((len(spans.lanes), slot_count(op)), dtype=np.int64)
+    way.fold(op, way.prepare(op, slots, ends), spans.firsts, spans.ends, out)
+    return out
+
+
+def _together(most: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Kinds from one to before another, of which there are not too many windows together."""
+    first, found = 0, 0
+    for place, count in enumerate(most):
+        if found + count > _MOST_FOUND and place > first:
+            yield first, place
+            first, found = place, 0
+        found += count
+    yield first, len(most)
+
+
+def _side_by_side(parts: Sequence[Words], rows: int) -> Words:
+    return (
+        np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((rows, 0), np.int64)
+    )
 
 
 def _way(op: Op, rows: int, spans: Spans) -> ModuleType:
@@ -116,6 +186,46 @@ def _way(op: Op, rows: int, spans: Spans) -> ModuleType:
         return difference
     in_stacks = 2 * min(rows, count * slices) + count
     return tree if 2 * math.log2(slices) * count < in_stacks else two_stacks
+
+
+@numba.njit(nogil=True, cache=True)
+def _choose(kinds, wanted, lane_ends, chosen, ends):  # type: ignore[no-untyped-def]
+    """Write the numbers of rows whose kind is wanted, with room for one more, and where their lanes end."""
+    count, begin = 0, 0
+    for lane in range(len(lane_ends)):
+        for i in range(begin, lane_ends[lane]):
+            chosen[np.uint64(count)] = i
+            count += wanted[np.uint64(kinds[np.uint64(i)])]
+        begin = lane_ends[lane]
+        ends[lane] = count
+    return count
+
+
+@numba.njit(nogil=True, cache=True)
+def _find_runs(starts, lane_ends):  # type: ignore[no-untyped-def]
+    """Lane, beginning, first row and end of each slice in a lane."""
+    found, count, begin = np.empty((4, len(starts)), dtype=np.int64), 0, 0
+    for lane in range(len(lane_ends)):
+        for i in range(begin, lane_ends[lane]):
+            if i == begin or starts[i] != starts[i - 1]:
+                found[0, count], found[1, count], found[2, count] = lane, starts[i], i
+                count += 1
+            found[3, count - 1] = i + 1
+        begin = lane_ends[lane]
+    return found[:, :count]
+
+
+@numba.njit(nogil=True, cache=True)
+def _put_down(here, places, values, more, column, out):  # type: ignore[no-untyped-def]
+    """Write values, those of one kind after those of another, each kind to its place, from a column on."""
+    i = np.uint64(0)
+    for kind in range(len(here)):
+        place = np.uint64(places[kind])
+        for _ in range(here[kind]):
+            for own in range(values.shape[1]):
+                out[place, column + own] = values[i, own] + more
+            place += np.uint64(1)
+            i += np.uint64(1)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -144,76 +254,84 @@ def _in_order(lane_of, starts, lanes):  # type: ignore[no-untyped-def]
 
 @numba.njit(nogil=True, cache=True)
 def _most_windows(starts, lane_ends, shapes):  # type: ignore[no-untyped-def]
-    """For each kind where its windows begin in a list of all, and where they end at most."""
-    bounds = np.zeros(len(shapes) + 1, dtype=np.int64)
+    """For each kind how many windows there are at most."""
+    most = np.zeros(len(shapes), dtype=np.int64)
     begin = 0
     for end in lane_ends:
-        for kind in range(len(shapes)):
+        for kind in range(len(shapes) if begin < end else 0):
             range_us, slide_us, offset_us = shapes[kind]
             first = (starts[begin] - range_us - offset_us) // slide_us + 1
             last = (starts[end - 1] - offset_us) // slide_us
-            bounds[kind + 1] += min(last - first + 1, (end - begin) * (-(-range_us // slide_us)))
+            most[kind] += min(last - first + 1, (end - begin) * (-(-range_us // slide_us)))
         begin = end
-    return np.cumsum(bounds)
+    return most
 
 
-@numba.njit(nogil=True, cache=True)
-def _find_windows(starts, lane_ends, shapes, bounds, found):  # type: ignore[no-untyped-def]
+# What is done for every window has plain numbers in it, unsigned where they are places: five times as fast.
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _find_windows(starts, lane_ends, shapes, found):  # type: ignore[no-untyped-def]
     """Write lane, number, first row and end of each window that has rows; gives how many each kind has."""
     counts = np.zeros(len(shapes), dtype=np.int64)
-    begin = 0
-    for lane in range(len(lane_ends)):
-        end = lane_ends[lane]
-        for kind in range(len(shapes)):
-            place = bounds[kind] + counts[kind]
-            counts[kind] += _find_in_lane(starts, lane, begin, end, shapes[kind], place, found)
-        begin = end
+    places, steps = _look_ahead(starts, lane_ends)
+    count = 0
+    for kind in range(len(shapes)):
+        range_us, slide_us, offset_us = shapes[kind, 0], shapes[kind, 1], shapes[kind, 2]
+        before, begin = count, 0
+        for lane in range(len(lane_ends)):
+            end, own, step = lane_ends[lane], begin + lane, steps[lane]
+            earliest, latest, opens, number = np.int64(0), np.int64(-1), np.int64(0), np.int64(0)
+            if begin < end:
+                earliest, latest = starts[begin], starts[end - 1]
+                number = (earliest - range_us - offset_us) // slide_us + 1
+                opens = number * slide_us + offset_us
+            while opens <= latest:
+                first, last, closes = begin, end, opens + range_us
+                if opens > earliest:
+                    first += places[np.uint64(own + np.int64((opens - earliest) * step))]
+                    while starts[np.uint64(first)] < opens:
+                        first += 1
+                if closes <= latest:
+                    last = begin + places[np.uint64(own + np.int64((closes - earliest) * step))]
+                    while starts[np.uint64(last)] < closes:
+                        last += 1
+                if first == last:
+                    # No row is in it: the next one is the first that has the row after it.
+                    number = (starts[np.uint64(first)] - range_us - offset_us) // slide_us + 1
+                    opens = number * slide_us + offset_us
+                    continue
+                place = np.uint64(count)
+                found[0, place], found[1, place], found[2, place], found[3, place] = lane, number, first, last
+                count += 1
+                number += 1
+                opens += slide_us
+            begin = end
+        counts[kind] = count - before
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
-def _find_in_lane(starts, lane, begin, lane_end, shape, place, found):  # type: ignore[no-untyped-def]
-    range_us, slide_us, offset_us = shape
-    # About as many rows as a slide has.
-    span_us = starts[lane_end - 1] - starts[begin] + 1
-    step = max(1, min(lane_end - begin, int((lane_end - begin) * slide_us / span_us)))
-    first = end = begin
-    number = (starts[first] - range_us - offset_us) // slide_us + 1
-    count = 0
-    while True:
-        opens = number * slide_us + offset_us
-        first = _not_before(starts, first, lane_end, opens, step)
-        if first == lane_end:
-            return count
-        if starts[first] >= opens + range_us:
-            number = (starts[first] - range_us - offset_us) // slide_us + 1
-            continue
-        end = _not_before(starts, max(first, end), lane_end, opens + range_us, step)
-        found[0, place + count] = lane
-        found[1, place + count] = number
-        found[2, place + count] = first
-        found[3, place + count] = end
-        count += 1
-        number += 1
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _look_ahead(starts, lane_ends):  # type: ignore[no-untyped-def]
+    """For each lane, whose time is cut into as many parts as it has rows, the first row of each part or later.
 
-
-@numba.njit(nogil=True, cache=True)
-def _not_before(starts, low, high, time_us, step):  # type: ignore[no-untyped-def]
-    """The first row from one number to before another whose slice does not begin before a time.
-
-    It is looked for a step further first, since windows go on by about as many rows.
+    Gives these, one more for each lane, and parts per time.
     """
-    if low >= high or starts[low] >= time_us:
-        return low
-    near = low + step
-    while near < high and starts[near] < time_us:
-        low = near
-        near += step
-    high = min(near, high)
-    while low + 1 < high:
-        middle = (low + high) >> 1
-        if starts[middle] < time_us:
-            low = middle
-        else:
-            high = middle
-    return high
+    places, steps = np.empty(len(starts) + len(lane_ends), dtype=np.int64), np.empty(len(lane_ends))
+    begin = 0
+    for lane in range(len(lane_ends)):
+        rows, own, part = lane_ends[lane] - begin, begin + lane, 0
+        if rows > 0:
+            earliest = starts[begin]
+            step = rows / (starts[begin + rows - 1] - earliest + 1)
+            steps[lane] = step
+            for i in range(rows):
+                until = np.int64((starts[np.uint64(begin + i)] - earliest) * step)
+                while part <= until:
+                    places[np.uint64(own + part)] = i
+                    part += 1
+        while part <= rows:
+            places[np.uint64(own + part)] = rows
+            part += 1
+        begin += rows
+    return places, steps

@@ -17,13 +17,13 @@ def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:
     """The tree: rows are its leaves, the second half; row i is made of rows 2 i and 2 i + 1."""
     tree = np.empty((2 * len(slots), slots.shape[1]), dtype=np.int64)
     tree[len(slots) :] = slots
-    _grow(op, tree, tree.view("f8"))
+    _grow(int(op), tree, tree.view("f8"))
     return tree
 
 
 def fold(op: Op, tree: Words, firsts: Words, ends: Words, out: Words) -> None:
     """The state of each window, from those of its slices: rows from one number to before another."""
-    _fold(op, tree, tree.view("f8"), firsts, ends, out, out.view("f8"))
+    _fold(int(op), tree, tree.view("f8"), firsts, ends, out, out.view("f8"))
 
 
 @numba.njit(nogil=True, cache=True)

@@ -22,11 +22,11 @@ def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:
 def fold(op: Op, slots: Words, firsts: Words, ends: Words, out: Words) -> None:
     """The state of each window, from those of its slices: rows from one number to before another.
 
-    From window to window, both numbers only grow.
+    From window to window, both numbers only grow, until a first row that is earlier begins anew.
     """
     front, back = np.empty_like(slots), np.empty((1, slots.shape[1]), dtype=np.int64)
     floats = (slots.view("f8"), front.view("f8"), back.view("f8"), out.view("f8"))
-    _fold(op, slots, front, back, firsts, ends, out, *floats)
+    _fold(int(op), slots, front, back, firsts, ends, out, *floats)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -34,7 +34,7 @@ def _fold(op, slots, front, back, firsts, ends, out, floats, front_floats, back_
     turned = pushed = 0
     for w in range(len(firsts)):
         first, end = firsts[w], ends[w]
-        if first >= turned:
+        if first >= turned or first < firsts[w - 1]:
             front[end - 1] = slots[end - 1]
             for i in range(end - 2, first - 1, -1):
                 front[i] = slots[i]

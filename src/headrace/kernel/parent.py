@@ -1,0 +1,127 @@
+"""Rows of a node that others are made from: what several of these need of the rows is worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.algebra.ops import Words
+from headrace.algebra.words import Valid
+from headrace.kernel.conditions import Conditions
+from headrace.kernel.fragments import Truths, read_signatures
+from headrace.kernel.records import Coding
+from headrace.kernel.rows import Rows
+from headrace.kernel.windows import Groups, Kinds, Lanes
+from headrace.plan.plan import Node
+from headrace.plan.slices import Windows
+from headrace.query import Expression
+
+
+class Parent:
+    """A node with some of its rows, and the children that will be made of them, in their order."""
+
+    def __init__(self, node: Node, rows: Rows, children: Sequence[Node] = ()) -> None:
+        self.node = node
+        self.rows = rows
+        self._children = children
+        self._chosen: tuple[tuple[Expression, ...], Lanes] | None = None
+        """The rows in order that the last child was about, where it was not all of them."""
+        self._found: dict[Windows, Groups] = {}
+        """Windows that were found together with those of another child, and are not asked for yet."""
+
+    @cached_property
+    def _places(self) -> dict[Expression, int]:
+        """Which column of truths a mark is."""
+        return {mark: place for place, mark in enumerate(self.node.marks)}
+
+    @cached_property
+    def fragments(self) -> tuple[Truths, Kinds]:
+        """Which marks are true in each fragment, and the fragment of each row: once for all children."""
+        place = self.node.fragment_place
+        there, own = _numbered(self.rows.codes(place))
+        signatures = self.rows.coders[place].decode(there)
+        return np.asfortranarray(read_signatures(signatures, len(self.node.marks))), own
+
+    def truth(self, condition: Expression, conditions: Conditions) -> Valid:
+        """For which rows a condition is true: their fragment tells it, or their keys."""
+        if condition not in self.node.marks:
+            return conditions[condition].truth(self.node, self.rows)
+        truths, own = self.fragments
+        return np.take(truths[:, self._places[condition]], own)
+
+    def in_order(self, child: Node) -> bool:
+        """Whether a child is made of the rows in their order: windows, and what has the same keys and slices."""
+        if isinstance(child.slices, Windows):
+            return child.slices != self.node.slices
+        node = self.node
+        if not node.ordered or child.marks or child.any_of == node.any_of:
+            return False
+        return (child.keys, child.slices) == (node.keys, node.slices) and self._places.keys() >= {*child.any_of}
+
+    def rows_of(self, child: Node, coding: Coding) -> Rows:
+        """The rows of such a child, each group once; `coding` is for slices and windows."""
+        groups = self._windows(child) if isinstance(child.slices, Windows) else self._sifted(child)
+        ops = [state.op for state in child.states]
+        return self._lanes_of(child).rows_of(groups, child.slices, ops, coding)
+
+    def _sifted(self, child: Node) -> Groups:
+        slices = self.node.slices
+        assert not isinstance(slices, Windows), "filters are about slices"
+        return self._lanes_of(child).slices(slices, self._states_of(child))
+
+    def _windows(self, child: Node) -> Groups:
+        """The windows of a child, and of those after it that are alike but for these."""
+        assert isinstance(child.slices, Windows)
+        if child.slices not in self._found:
+            alike = list(self._alike(child))
+            found = self._lanes_of(child).windows(alike, self._states_of(child))
+            self._found = dict(zip(alike, found, strict=True))
+        return self._found.pop(child.slices)
+
+    def _alike(self, child: Node) -> Iterator[Windows]:
+        place = self._children.index(child) if child in self._children else len(self._children)
+        for other in self._children[place:] or (child,):
+            if (other.any_of, other.states) != (child.any_of, child.states) or not isinstance(
+                other.slices, Windows
+            ):
+                return
+            yield other.slices
+
+    def _states_of(self, child: Node) -> list[int]:
+        return [self.node.states.index(state) for state in child.states]
+
+    def _lanes_of(self, child: Node) -> Lanes:
+        """The rows in order that a child is about."""
+        lanes, kinds = self._ordered
+        if child.any_of == self.node.any_of:
+            return lanes
+        if self._chosen is None or self._chosen[0] != child.any_of:
+            truths, _ = self.fragments
+            places = [self._places[condition] for condition in child.any_of]
+            wanted: Valid = np.logical_or.reduce(truths[:, places], axis=1)
+            self._chosen = None  # its memory is for the next one
+            self._chosen = child.any_of, lanes.only(kinds, wanted)
+        return self._chosen[1]
+
+    @cached_property
+    def _ordered(self) -> tuple[Lanes, Kinds]:
+        """The rows in order, with the fragment of each, where there are such."""
+        node = self.node
+        assert not isinstance(node.slices, Windows), "windows are made of slices"
+        timed = node.slices is not None
+        lanes, order = Lanes.of(node.slices, self.rows, range(timed, timed + len(node.keys)))
+        return lanes, self.fragments[1][order] if node.marks else np.empty(0, dtype=np.int32)
+
+
+def _numbered(codes: Words) -> tuple[Words, npt.NDArray[np.int32]]:
+    """Codes without those that do not occur, and the place of each among them."""
+    low = int(codes.min()) if len(codes) else 0
+    counts = np.bincount(codes - low) if len(codes) and int(codes.max()) - low < 4 * len(codes) else None
+    if counts is None:
+        there = np.unique(codes)
+        return there, np.searchsorted(there, codes).astype(np.int32)
+    places = np.cumsum(counts > 0, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(counts) + low, places[codes - low]
