@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op
-from headrace.algebra.words import truth
+from headrace.algebra.words import Valid, truth
 from headrace.kernel.compiled import load_kernels
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.piece import pack, unpack_slots
@@ -25,6 +26,7 @@ from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.shelf import File, Reader
+from headrace.kernel.windows import Kinds, Lanes
 from headrace.plan.costs import Costs, depth
 from headrace.query import Expression
 
@@ -32,6 +34,10 @@ RECORDS = 400_000
 GROUPS = (64, 8_000, 60_000, 250_000)
 KEYS = (1, 3, 6)
 SLOTS = (1, 4)
+SHARES = (0.0625, 0.25, 0.75)
+"""Of the rows in order, those that a filter is true for,"""
+_KINDS = 64
+"""which has so many kinds of rows to choose from."""
 _SIZES = (250_000, 62_500, 6_250, 50, 25, 5, 5, 5, 5)
 """How many values columns have beside the first one: each of them is decided by those before it."""
 _REPEATS = 3
@@ -100,6 +106,7 @@ def _points(records: int) -> Iterator[Point]:
     for groups, keys, slots in itertools.product(GROUPS, KEYS, SLOTS):
         child, ns = _from_rows(parent.rows, groups, keys, slots)
         yield Point("rows", _counts("row", len(parent), len(child), keys, slots), ns)
+    yield from _in_order(parent.rows)
     yield Point("condition", {"condition": records}, _condition(records))
     yield Point("shipped", {"shipped": len(parent)}, _best(lambda: _ship(parent.rows)))
 
@@ -140,6 +147,24 @@ def _from_rows(rows: Rows, groups: int, keys: int, slots: int) -> tuple[Reducer,
 
     ns = _best(run)
     return reducer, ns
+
+
+def _in_order(rows: Rows) -> Iterator[Point]:
+    """Rows into order, and what is made of those that filters choose."""
+    keys = [2, 3]
+    yield Point("ordered", {"ordered": len(rows)}, _best(lambda: Lanes.of(None, rows, keys)))
+    lanes, order = Lanes.of(None, rows, keys)
+    kinds = (order % _KINDS).astype(np.int32)
+    for share in SHARES:
+        wanted = np.arange(_KINDS) < share * _KINDS
+        made = len(lanes.only(kinds, wanted).slices(None, [0]).lanes)
+        counts = {"sifted": len(rows), "taken": share * len(rows), "group": made, "group_slot": made}
+        yield Point("filter", counts, _best(partial(_sift, lanes, kinds, wanted)))
+
+
+def _sift(lanes: Lanes, kinds: Kinds, wanted: Valid) -> None:
+    own = lanes.only(kinds, wanted)
+    own.rows_of(own.slices(None, [0]), None, [Op.ADD], Coding())
 
 
 def _condition(records: int) -> float:
