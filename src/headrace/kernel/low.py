@@ -30,7 +30,7 @@ _TABLE_SHARE = 2
 """One part in so many of a worker's memory is for roots and coders; the rest is for what is made of them."""
 
 
-_ROUND_SHARE = 4
+_ROUND_SHARE = 2
 """One part in so many of the memory for roots is for rows that wait to become windows."""
 
 _MANY_BYTES = 1 << 23
