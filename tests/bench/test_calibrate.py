@@ -37,7 +37,14 @@ def test_no_constant_is_below_zero() -> None:
 
 def test_kernels_are_measured() -> None:
     found = calibrate(records=20_000)
-    assert {point.kind for point in found.points} == {"records", "rows", "ordered", "filter", "condition", "shipped"}
+    assert {point.kind for point in found.points} == {
+        "records",
+        "rows",
+        "ordered",
+        "filter",
+        "condition",
+        "shipped",
+    }
     assert found.costs.record > 0
     assert found.costs.shipped > 0
     assert len(found.errors) == len(found.points)
