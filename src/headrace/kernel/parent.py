@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +30,7 @@ class Parent:
         self._children = children
         self._chosen: tuple[tuple[Expression, ...], Lanes] | None = None
         """The rows in order that the last child was about, where it was not all of them."""
-        self._found: dict[Windows, Groups] = {}
+        self._found: dict[Node, Groups] = {}
         """Windows that were found together with those of another child, and are not asked for yet."""
 
     @cached_property
@@ -74,21 +75,16 @@ class Parent:
 
     def _windows(self, child: Node) -> Groups:
         """The windows of a child, and of those after it that are alike but for these."""
-        assert isinstance(child.slices, Windows)
-        if child.slices not in self._found:
-            alike = list(self._alike(child))
-            found = self._lanes_of(child).windows(alike, self._states_of(child))
-            self._found = dict(zip(alike, found, strict=True))
-        return self._found.pop(child.slices)
-
-    def _alike(self, child: Node) -> Iterator[Windows]:
-        place = self._children.index(child) if child in self._children else len(self._children)
-        for other in self._children[place:] or (child,):
-            if (other.any_of, other.states) != (child.any_of, child.states) or not isinstance(
-                other.slices, Windows
-            ):
-                return
-            yield other.slices
+        if child not in self._found:
+            place = self._children.index(child) if child in self._children else len(self._children)
+            kinds: dict[Node, Windows] = {}
+            for other in self._children[place:] or (child,):
+                if not isinstance(other.slices, Windows) or replace(other, slices=child.slices) != child:
+                    break
+                kinds[other] = other.slices
+            found = self._lanes_of(child).windows([*kinds.values()], self._states_of(child))
+            self._found = dict(zip(kinds, found, strict=True))
+        return self._found.pop(child)
 
     def _states_of(self, child: Node) -> list[int]:
         return [self.node.states.index(state) for state in child.states]
