@@ -103,9 +103,11 @@ def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tu
     timed: list[Timed] = []
     if wanted.rounds:
         from headrace.kernel.compiled import load_kernels
+        from headrace.runtime.daemon import keep_memory
 
         tell("loading compiled functions")
         load_kernels()
+        keep_memory()  # as workers do: what one strategy leaves, the next need not get from the system
         for records, grouped in ((few, False), (field, True)):
             for queries in draw(records, wanted.queries, wanted.seed):
                 timed += measure(records, queries, grouped, wanted.rounds, tell)
