@@ -16,8 +16,8 @@ _TRIM, _TOP_PAD, _MMAP = -1, -2, -3
 """What glibc's `mallopt` can be told about."""
 
 
-def keep_memory() -> None:
-    """Have memory that tables leave stay in the process, for the next ones.
+def keep_memory(most: int = 1 << 28) -> None:
+    """Have memory that tables leave stay in the process, for the next ones: so many bytes at most.
 
     Else it goes back to the system, which clears each page when it is wanted again: that took up to a fifth of a
     task's time. Where there is no glibc, memory is managed as it is.
@@ -25,7 +25,7 @@ def keep_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP, 1 << 25)  # the most that it takes
-        mallopt(_TRIM, 1 << 28)
+        mallopt(_TRIM, most)
         mallopt(_TOP_PAD, 1 << 26)
 
 
