@@ -251,9 +251,10 @@ class _Stage:
         """See `Gathering`."""
         if len(parent.rows) == 0:
             return
-        if not isinstance(self.node.slices, Windows) or self._above is None:
+        if not isinstance(self.node.slices, Windows):
             pour(parent, self.node, self._reducer, self._coding, self._conditions)
             return
+        assert self._above is not None, "windows are made of slices, whose rows gather too"
         rows = parent.rows_of(self.node, self._coding)
         if len(rows) == 0:
             return

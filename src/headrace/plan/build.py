@@ -22,7 +22,7 @@ from headrace.plan.shapes import Filters, Shape, Shapes
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices, Windows
 from headrace.plan.space import Tree
-from headrace.query import Expression, Window
+from headrace.query import Window
 
 DEFAULT_COSTS = Costs()
 
@@ -256,11 +256,17 @@ def _plan(
         sharing.setdefault(tree.root_of(shape), []).extend(own)
     made = [shape for shape in order if not _passed_over(tree, shape, wanted.get(shape, ()))]
     places = {shape: index for index, shape in enumerate(made)}
-    about = {
-        shape: Node(shapes.keys(shape), tuple(states[shape]), shapes.slices(shape), *_about(shape, shapes))
+    node_of_shape = {
+        shape: Node(
+            shapes.keys(shape),
+            tuple(states[shape]),
+            shapes.slices(shape),
+            shapes.any_of(shape),
+            shapes.marks(shape),
+        )
         for shape in order
     }
-    nodes = [about[shape] for shape in made]
+    nodes = [node_of_shape[shape] for shape in made]
     deals = [_deal(sharing[shape], shapes.slices(shape), planner) if shape in sharing else None for shape in made]
     parents = [places[parent] if (parent := tree.parents[shape]) is not None else None for shape in made]
     answers, found = [], [expected[shape] for shape in made]
@@ -274,7 +280,9 @@ def _plan(
         for window, own in windows.items():
             place = places[source]
             if window is not None:
-                node = replace(about[shape], states=tuple(states_of(own)), slices=Windows(window), marks=())
+                node = replace(
+                    node_of_shape[shape], states=tuple(states_of(own)), slices=Windows(window), marks=()
+                )
                 rows = sizes.groups(node.keys, (), node.any_of, node.slices)
                 seconds = planner.costs.groups(rows, slots_of(node.states)) / 1e9
                 if source != shape:
@@ -286,11 +294,6 @@ def _plan(
                 deals.append(None)
             answers += [Answer(member.query, member.keys, place, member.recipes) for member in own]
     return Plan(tuple(nodes), tuple(parents), tuple(deals), tuple(answers), beside, tuple(found))
-
-
-def _about(shape: Shape, shapes: Shapes) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
-    """The conditions and marks of a shape's node."""
-    return shapes.any_of(shape), shapes.marks(shape)
 
 
 def _passed_over(tree: Tree[Shape], shape: Shape, members: Sequence[Member]) -> bool:

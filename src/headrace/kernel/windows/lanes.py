@@ -87,7 +87,8 @@ class Lanes:
         spans = Spans(*_find_runs(self._starts, self._ends))
         numbers = spans.numbers if slices is None else slices.number_of(spans.numbers)
         parts = [_folded(self._ops[state], directly, self._state(state), self._ends, spans) for state in states]
-        return Groups(spans.lanes, numbers, _side_by_side(parts, len(numbers)))
+        slots = np.concatenate(parts, axis=1) if parts else np.empty((len(numbers), 0), dtype=np.int64)
+        return Groups(spans.lanes, numbers, slots)
 
     def windows(self, kinds: Sequence[Windows], states: Sequence[int]) -> Iterator[Groups]:
         """For each of some kinds its windows that have rows, lane by lane, with some of the states."""
@@ -168,12 +169,6 @@ def _together(most: Sequence[int]) -> Iterator[tuple[int, int]]:
             first, found = place, 0
         found += count
     yield first, len(most)
-
-
-def _side_by_side(parts: Sequence[Words], rows: int) -> Words:
-    return (
-        np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((rows, 0), np.int64)
-    )
 
 
 def _way(op: Op, rows: int, spans: Spans) -> ModuleType:
