@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.kernel.shelf import Bytes, File, Reader
+from headrace.kernel.shelf import Bytes, Files, Reader
 
 
 @pytest.mark.parametrize("in_file", [True, False])
 def test_what_is_kept_can_be_read(tmp_path: Path, in_file: bool) -> None:
     folder = (tmp_path / "new").as_uri() if in_file else None
-    shelf = File(folder) if folder is not None else Bytes()
+    shelf = Files(folder) if folder is not None else Bytes()
     columns = [pa.array([1, 2, 3]), pa.array(["x", None, "z"])]
     sliced = [column.slice(1, 2) for column in columns]
     places = [*shelf.keep(columns, [(0, 3)]), *shelf.keep([], [(0, 5)]), *shelf.keep(sliced, [(0, 2)])]
@@ -28,7 +28,7 @@ def test_what_is_kept_can_be_read(tmp_path: Path, in_file: bool) -> None:
 @pytest.mark.parametrize("in_file", [True, False])
 def test_each_part_can_be_read_by_itself(tmp_path: Path, in_file: bool) -> None:
     folder = tmp_path.as_uri() if in_file else None
-    shelf = File(folder) if folder is not None else Bytes()
+    shelf = Files(folder) if folder is not None else Bytes()
     columns = [pa.array([1000, 1003, None, 1001]), pa.array(["x", None, "z", "z"]), pa.array([7, 7, 7, 7])]
     parts = [(0, 1), (1, 4), (4, 4)]
     places = shelf.keep(columns, parts)
@@ -39,5 +39,5 @@ def test_each_part_can_be_read_by_itself(tmp_path: Path, in_file: bool) -> None:
 
 
 def test_a_shelf_that_nothing_was_put_on_leaves_no_file(tmp_path: Path) -> None:
-    File(tmp_path.as_uri()).close()
+    Files(tmp_path.as_uri()).close()
     assert not list(tmp_path.iterdir())

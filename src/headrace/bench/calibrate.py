@@ -25,7 +25,7 @@ from headrace.kernel.piece import pack, unpack_slots
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
-from headrace.kernel.shelf import File, Reader
+from headrace.kernel.shelf import Files, Reader
 from headrace.kernel.windows import Kinds, Lanes
 from headrace.plan.costs import Costs, depth
 from headrace.query import Expression
@@ -180,7 +180,7 @@ def _ship(rows: Rows) -> None:
     """Rows as partials onto a shelf, from there, and into a table."""
     keys = len(rows.coders)
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
-        shelf = File(Path(folder).as_uri())
+        shelf = Files(Path(folder).as_uri())
         places = [shelf.keep(columns, [(0, size)])[0] for size, columns in pack(rows)]
         shelf.close()
         reader, coding, reducer = Reader(Path(folder).as_uri()), Coding(), Reducer(rows.ops)

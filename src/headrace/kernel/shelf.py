@@ -9,12 +9,16 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.fs as fs
 
 from headrace.kernel.narrow import narrowed, widened
+from headrace.kernel.spares import Spares, open_shared
+
+_FILE_BYTES = 1 << 26
+"""A file that is to be a spare takes no more, so that any will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +51,51 @@ class Shelf(Protocol):
         """Nothing more comes; only now can others read."""
 
 
-class File:
-    """A file below a folder. Its name is new, so that a task that is tried again leaves no trace."""
+class Files:
+    """Files below a folder. Their names are new, so that a task that is tried again leaves no trace."""
 
-    def __init__(self, folder: str, checked: bool = False) -> None:
-        """`checked`: what is kept has a checksum."""
+    def __init__(self, folder: str, checked: bool = False, spares: str | None = None) -> None:
+        """`checked`: what is kept has a checksum. `spares`: files to write over, where there are some."""
         self._checked = checked
-        self._system, path = fs.FileSystem.from_uri(folder)
-        self._folder, self._place = path, f"{path}/{uuid.uuid4().hex}.arrow"
+        self._system, self._folder = fs.FileSystem.from_uri(folder)
+        self._spares = Spares(spares) if spares is not None else None
+        self._place = ""
         self._stream: pa.NativeFile | None = None
 
     def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
-        if self._stream is None:
-            self._system.create_dir(self._folder)
-            self._stream = self._system.open_output_stream(self._place)
         kept = []
         for batch in _batches(columns, parts):
-            start, crc = self._stream.tell(), None
+            stream = self._open()
+            start, crc = stream.tell(), None
             if self._checked:
                 sink = pa.BufferOutputStream()
                 _write(batch, sink)
                 data = sink.getvalue()
                 crc = zlib.crc32(data)
-                self._stream.write(data)
+                stream.write(data)
             else:
-                _write(batch, self._stream)
-            kept.append(Kept(place=self._place, start=start, size=self._stream.tell() - start, crc=crc))
+                _write(batch, stream)
+            kept.append(Kept(place=self._place, start=start, size=stream.tell() - start, crc=crc))
         return kept
+
+    def _open(self) -> pa.NativeFile:
+        """The file that is written to: a new one where there is none, or where it takes enough as a spare."""
+        if self._stream is not None and self._spares is not None and self._stream.tell() >= _FILE_BYTES:
+            self.close()
+        if self._stream is None:
+            self._place = f"{self._folder}/{uuid.uuid4().hex}.arrow"
+            self._system.create_dir(self._folder)
+            spare = self._spares.take(self._place) if self._spares is not None else None
+            is_new = spare is None
+            self._stream = self._system.open_output_stream(self._place) if is_new else pa.PythonFile(spare, "w")
+        return self._stream
 
     def close(self) -> None:
         """See `Shelf`."""
         if self._stream is not None:
             self._stream.close()
+        self._stream = None
 
 
 class Bytes:
@@ -101,8 +117,11 @@ class Bytes:
 class Reader:
     """Reads what tasks have kept, mapped into memory where the file system can."""
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, spares: bool = False) -> None:
+        """`spares`: whether files may become such, and so have to be held as long as they are read."""
         self._folder = folder
+        self._spares = spares
+        self._held: list[BinaryIO] = []
         self._open: dict[str, pa.NativeFile] = {}
 
     def read(self, kept: Kept) -> tuple[list[pa.Array], int]:
@@ -119,6 +138,8 @@ class Reader:
         if kept.place is None or self._folder is None:
             return pa.py_buffer(kept.blob)
         if kept.place not in self._open:
+            if self._spares:
+                self._held.append(open_shared(kept.place))
             system, _ = fs.FileSystem.from_uri(self._folder)
             local = isinstance(system, fs.LocalFileSystem)
             self._open[kept.place] = pa.memory_map(kept.place) if local else system.open_input_file(kept.place)

@@ -32,10 +32,10 @@ from headrace.runtime.prepare import BUDGET_BYTES, Prepared, prepare
 from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results
-from headrace.runtime.scratch import make_scratch, remove_scratch
+from headrace.runtime.scratch import make_scratch
 from headrace.runtime.session import keep_workers, user_functions, wake_workers
 from headrace.runtime.source import plan_reading
-from headrace.runtime.worker import PIECES, Work, on_tasks, partials_folder, typed
+from headrace.runtime.worker import PIECES, Work, on_tasks, typed
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -164,8 +164,10 @@ class _SharedPass:
         if self._scratch is None:
             self._kept = work.shuffled(work.shuffled(pieces), last=True).persist()
             return lines_of(self._kept)
-        lines = meet(work, self._spark, meet(work, self._spark, lines_of(pieces)), last=True)
-        remove_scratch(partials_folder(self._scratch))
+        partials = lines_of(pieces)
+        met = meet(work, self._spark, partials)
+        lines = meet(work, self._spark, met, last=True)
+        self._scratch.let_go({line.place for line in (*partials, *met) if line.node is not None and line.place})
         return lines
 
     def release(self) -> None:
@@ -173,7 +175,8 @@ class _SharedPass:
         if self._kept is not None:
             self._kept.unpersist()
         if self._scratch is not None:
-            remove_scratch(self._scratch)
+            self._scratch.let_go({kept.place for own in self._places.values() for kept in own if kept.place})
+            self._scratch.remove()
 
     def _low(self) -> DataFrame:
         """At the source where the kernel knows all that the plan needs of Parquet, else through Spark."""
@@ -231,7 +234,7 @@ class _SharedPass:
         tasks = max(1, min(len(places), self._spark.sparkContext.defaultParallelism))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            reader = Reader(scratch)
+            reader = scratch.reader()
             for task in [number.as_py() for batch in batches for number in batch.column(0)]:
                 for kept in places[task::tasks]:
                     yield typed(*reader.read(kept), schema, window)

@@ -21,10 +21,11 @@ from headrace.kernel.due import Due
 from headrace.kernel.high import HighLevel, homes_of, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Piece, Ready
-from headrace.kernel.shelf import Bytes, File, Kept, Reader, Shelf
+from headrace.kernel.shelf import Bytes, Kept, Reader, Shelf
 from headrace.plan.plan import Plan
 from headrace.query import Expression, Window
 from headrace.runtime.profile import pack_measures
+from headrace.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,7 @@ def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lin
 class Work:
     """All that a worker has to know; it travels with each task.
 
-    `schemas` are those of the answers' columns, `shelf` is the folder for them (None: Spark keeps them). Partials
+    `schemas` are those of the answers' columns, `scratch` is where these are kept (None: Spark does it). Partials
     are dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`. `conditions` are
     those that can be computed of rows.
     """
@@ -82,7 +83,7 @@ class Work:
     budget: int
     buckets: int
     tasks: int
-    shelf: str | None
+    scratch: Scratch | None
     conditions: Conditions
     due: Due | None = None
     """In a stream: what is wanted of the plan for now."""
@@ -111,7 +112,7 @@ class Work:
 
         def pieces() -> Iterator[Piece]:
             for bucket in range(task, self.buckets, self.tasks):
-                reader = Reader(self.shelf)
+                reader = self.scratch.reader() if self.scratch is not None else Reader(None)
                 level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions, self.due)
                 for node, kept in found.pop(bucket, ()):
                     level.add(node, *reader.read(kept))
@@ -160,14 +161,7 @@ class Work:
 
     def _shelves(self) -> tuple[Shelf, Shelf]:
         """Where answers go, and partials."""
-        if self.shelf is None:
-            return Bytes(), Bytes()
-        return File(self.shelf), File(partials_folder(self.shelf))
-
-
-def partials_folder(scratch: str) -> str:
-    """Where partials are kept below the folder of a run."""
-    return f"{scratch}/partials"
+        return self.scratch.shelves() if self.scratch is not None else (Bytes(), Bytes())
 
 
 def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema, window: Window | None) -> pa.RecordBatch:

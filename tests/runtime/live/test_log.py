@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import LogError
-from headrace.kernel.shelf import File
+from headrace.kernel.shelf import Files
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.log import Commit, Counts, Entry, Given, PartialLog, Standing
 
@@ -30,7 +30,7 @@ def commit_of(batch: int, *entries: Entry) -> Commit:
 
 
 def put_partial(log: PartialLog, values: list[int]) -> Entry:
-    shelf = File(log.partials.make().uri, checked=True)
+    shelf = Files(log.partials.make().uri, checked=True)
     (kept,) = shelf.keep([pa.array(values)], [(0, len(values))])
     shelf.close()
     assert kept.place is not None

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.kernel.high import HighLevel
 from headrace.kernel.piece import pack
-from headrace.kernel.shelf import File, Kept, Reader
+from headrace.kernel.shelf import Files, Kept, Reader
 from headrace.plan.plan import Plan
 from headrace.runtime.live.log import Entry, PartialLog
 from headrace.runtime.live.version import Version
@@ -33,7 +33,7 @@ class _Lot(NamedTuple):
     node: int
     kept: tuple[Kept, ...]
 
-    def merge(self, shelf: File, folder: str) -> list[dict[str, object]]:
+    def merge(self, shelf: Files, folder: str) -> list[dict[str, object]]:
         """Put the rows of all into one on the shelf."""
         reader, level = Reader(folder), HighLevel(self.plan, 0, 1)
         for kept in self.kept:
@@ -63,7 +63,7 @@ def compacted(
     folder, tasks = log.partials.uri, min(len(lots), spark.sparkContext.defaultParallelism)
 
     def merge(task: int) -> Batches:
-        shelf = File(folder, checked=True)
+        shelf = Files(folder, checked=True)
         own = range(task, len(lots), tasks)
         lines = [{"lot": number, **line} for number in own for line in lots[number].merge(shelf, folder)]
         shelf.close()

@@ -30,6 +30,7 @@ from headrace.runtime.live.version import Version
 from headrace.runtime.live.walk import LINES, Walk
 from headrace.runtime.meeting import Line, lines_of, meet
 from headrace.runtime.results import collected
+from headrace.runtime.scratch import Scratch
 from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Emitter:
 
         def convert(number: int) -> Batches:
             measures = Measures()
-            pieces = (piece for way in ways[number::count] for piece in way.run(measures, work.shelf))
+            pieces = (piece for way in ways[number::count] for piece in way.run(measures, shelf))
             return work.rows(pieces, measures)
 
         lines = lines_of(on_tasks(self._spark, count, convert, PIECES))
@@ -113,7 +114,7 @@ class Emitter:
 
     def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
         tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
-        return Work(plan, (), (), self._budget, commit.buckets, tasks, shelf, conditions, due)
+        return Work(plan, (), (), self._budget, commit.buckets, tasks, Scratch(shelf), conditions, due)
 
     def _line(self, work: Work, node: int, entry: Entry) -> Line:
         kept = self._log.kept(entry)

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from headrace.kernel.piece import Ready
-from headrace.kernel.shelf import File, Kept
+from headrace.kernel.shelf import Files, Kept
 from headrace.runtime.live.answers import AnswerFile, by_window, file_name
 from headrace.runtime.live.log import Given
 from headrace.runtime.live.version import Version
@@ -77,7 +77,7 @@ class Answers:
         self._version = version
         self._places = places
         self._mark = mark
-        self._shelf = File(places.shelf)
+        self._shelf = Files(places.shelf)
         self._files: dict[int, AnswerFile] = {}
         self._emitted = Emitted()
 

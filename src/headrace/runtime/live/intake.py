@@ -20,7 +20,7 @@ from headrace.algebra.words import in_memory, truth
 from headrace.errors import RunError
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Ready
-from headrace.kernel.shelf import File
+from headrace.kernel.shelf import Files
 from headrace.query import Window
 from headrace.runtime.live.clock import Clock, given_before, latest_given, roots_open_from
 from headrace.runtime.live.emitted import Answers, Emitted, Places
@@ -108,7 +108,7 @@ class Intake:
             self.open_from,
         )
         answers = Answers(version, self.places, f"at-once-{task}")
-        shelf = File(self.folder, checked=True)
+        shelf = Files(self.folder, checked=True)
         lines: list[dict[str, object]] = []
         pieces = level.run((self._look(batch, seen), until_us) for batch, until_us in records)
         for at_once, some in itertools.groupby(pieces, lambda piece: isinstance(piece, Ready)):
@@ -158,7 +158,7 @@ class Intake:
                 seen.late[name] = seen.late.get(name, 0) + total
 
 
-def _kept(partial: Partial, shelf: File) -> Iterator[dict[str, object]]:
+def _kept(partial: Partial, shelf: Files) -> Iterator[dict[str, object]]:
     """Lines about the parts of a partial, which are put on a shelf."""
     kept = shelf.keep(partial.columns, [(part.first, part.end) for part in partial.parts])
     for part, place in zip(partial.parts, kept, strict=True):
