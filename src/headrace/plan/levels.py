@@ -3,7 +3,7 @@
 A node stays below where a task has most of its slices whole, and memory for the rows that gather. All others need
 rows that travel, which costs several times as much as to make a row of a child. What travels need not be their
 own rows: those of a node that several of them come from are often far fewer. Such a node is then *carried*: its
-rows leave the tasks as they are, and what was to be made of them on the way is made again above.
+rows leave the tasks as they are, and what was to be made of them on the way is made again above, where that pays.
 
 A carried node stands in the plan as a child of itself. All that hangs below it has a key in common, by which its
 rows are dealt.
@@ -173,13 +173,41 @@ class _Placing:
             carried = _Branch(plan.nodes[group.carried], expected, Deal(key=group.key))
             copies = {group.carried: carried}
             branches[group.carried].children.append(copies[group.carried])
-            for node in self._between(group.carried, group.members):
+            between = self._between(group.carried, group.members)
+            for node in between:
                 copies[node] = _Branch(plan.nodes[node], plan.expected[node])
                 copies[_parent(plan, node)].children.append(copies[node])
             for member in group.members:
                 branches[_parent(plan, member)].children.remove(branches[member])
                 copies[_parent(plan, member)].children.append(branches[member])
+            for node in reversed(between):
+                self._settle(copies[node], copies[_parent(plan, node)])
         return _flattened([branches[root] for root in plan.roots], plan)
+
+
+    def _settle(self, copy: _Branch, above: _Branch) -> None:
+        """Give a copy the states that are still made from it, or leave it out if it costs more than it saves."""
+        needed = {state for child in copy.children for state in child.node.states}
+        slim = replace(copy.node, states=tuple(state for state in copy.node.states if state in needed))
+        seconds = self._seconds(copy, above.expected.rows, above.expected.rows, slim)
+        rows = copy.expected.rows, above.expected.rows
+        without = [self._seconds(child, *rows, child.node) for child in copy.children]
+        saved = sum(without) - seconds - sum(child.expected.seconds for child in copy.children)
+        if saved > 0 or copy.node.ordered:
+            copy.node, copy.expected = slim, Expected(copy.expected.rows, seconds, saved)
+            return
+        above.children.remove(copy)
+        for child, instead in zip(copy.children, without, strict=True):
+            child.expected = replace(child.expected, seconds=instead)
+            above.children.append(child)
+
+    def _seconds(self, branch: _Branch, rows: float, others: float, node: Node) -> float:
+        """What a branch's node takes by its seconds from so many rows: from others', and as another node."""
+        costs, own, (before, after) = self._costs, branch.expected, (branch.node, node)
+        slots = _slots(before), _slots(after)
+        each = [costs.each_row(own.rows, count, before.key_count) for count in slots]
+        groups = [costs.groups(own.rows, count) / 1e9 for count in slots]
+        return (own.seconds - groups[0]) * others / max(1.0, rows) * each[1] / each[0] + groups[1]
 
 
 def _parent(plan: Plan, node: int) -> int:
