@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from headrace.kernel.coding import (
     Coder,
-    Codes,
     HashCoder,
     Outgrown,
     RangeCoder,
@@ -22,8 +21,10 @@ from headrace.kernel.coding import (
     make_coder,
 )
 from headrace.kernel.layout import Layout
+from headrace.kernel.narrow import Narrow, array_of
+from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
-from headrace.kernel.strided import Strided
+from headrace.kernel.strided import Codes, Strided
 from tests.algebra.test_words import KINDS, key
 
 ALL_KINDS = [*KINDS, (pa.string(), st.text(max_size=3)), (pa.binary(), st.binary(max_size=3))]
@@ -139,11 +140,26 @@ def test_rows_give_keys_back(column: pa.Array, nulls: bool) -> None:
     layout = Layout.of([coder.bits])
     packed = Strided.of(len(column), layout.words, layout.coded([coder.encode(column)]), []).pack()
     (found,), _ = Rows(packed, (coder,), layout, ()).columns([0], [])
-    assert found.type == column.type
-    assert found.to_pylist() == column.to_pylist()
+    assert array_of(found).type == column.type
+    assert array_of(found).to_pylist() == column.to_pylist()
 
 
 def test_a_layout_takes_no_more_words_than_it_must() -> None:
     assert Layout.of([32, 32, 16, 16, 8, 8, 8, 8]).words == 2
     assert Layout.of([]).words == 1
     assert Layout.of([64, 64]).words == 2
+
+
+@given(st.lists(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=5), min_size=1, max_size=4), st.data())
+def test_stretches_of_a_column_are_coded_alike(stretches: list[list[int]], data: st.DataObject) -> None:
+    """However they come, and whatever was coded before: equal values have equal codes, which give them back."""
+    coding = Coding()
+    if data.draw(st.booleans()):
+        coding.encode("x", pa.array(data.draw(st.lists(st.integers(-5, 5), min_size=1))))
+    as_arrays = data.draw(st.sets(st.integers(0, 3)))
+    columns = [
+        pa.array(own) if place in as_arrays else Narrow.of(pa.array(own)) for place, own in enumerate(stretches)
+    ]
+    codes = coding.encode_all("x", columns)
+    found = [coding.coder("x").decode(own.plain()).to_pylist() for own in codes]
+    assert found == stretches

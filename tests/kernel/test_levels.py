@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.algebra.states import Fact
@@ -19,6 +19,7 @@ from headrace.kernel.answer import window_edges
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
+from headrace.kernel.narrow import array_of
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan import plan as plan_module
 from headrace.plan.build import Planner, make_plan
@@ -161,10 +162,10 @@ def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...
     for piece in pieces:
         assert isinstance(piece, Ready)
         query = plan.answers[piece.answer].query
-        columns = list(piece.columns)
+        arrays = list(map(array_of, piece.columns))
         if query.window is not None:
-            columns[:1] = map(pa.array, window_edges(query.window, np.asarray(columns[0])))
-        found[query.name] += zip(*(column.to_pylist() for column in columns), strict=True)
+            arrays[:1] = map(pa.array, window_edges(query.window, np.asarray(arrays[0])))
+        found[query.name] += zip(*(array.to_pylist() for array in arrays), strict=True)
     return found
 
 
@@ -204,6 +205,18 @@ DECIDED = [(n * MINUTE // 50, n % 3, "pqr"[n % 3], n % 7, True) for n in range(1
 """Records in which a decides b, and b decides a. As a sample they promise what others need not keep."""
 
 
+WINDOWS_OF_A_CARRIED_NODE = [
+    "SELECT sum(x) FROM t WHERE a = 1 GROUP BY window(ts, '4 minutes', '2 minutes', '1 minute'), a",
+    "SELECT count(DISTINCT b) FROM t WHERE a < 2 AND f GROUP BY window(ts, '15 minutes', '30 seconds'), a, b",
+    "SELECT count(DISTINCT b) FROM t GROUP BY window(ts, '210 seconds', '2 minutes', '-30 seconds'), a",
+    "SELECT count(DISTINCT b) FROM t WHERE a IS NULL GROUP BY window(ts, '6 minutes'), a, b",
+    "SELECT sum(x) FROM t WHERE a <= 1 GROUP BY window(ts, '15 minutes', '30 seconds'), a",
+    "SELECT count(*) FROM t WHERE b = 'p' OR a >= 2 GROUP BY window(ts, '3 minutes', '2 minutes')",
+]
+"""Windows are made of slices of their own, which are made again of a node that is carried."""
+
+
+@example(WINDOWS_OF_A_CARRIED_NODE, [(32, 0, None, 7, False)], [MINUTE, 5 * MINUTE], 4096, "decided", False)
 @given(
     queries=st.lists(texts(), min_size=1, max_size=6),
     records=RECORDS,

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op
+from headrace.kernel.narrow import array_of
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
 from headrace.kernel.rows import Rows
@@ -48,7 +49,7 @@ def add(node: Node, rows: list[Any], chosen: Any = None) -> None:
 
 def columns_of(rows: Rows) -> tuple[list[pa.Array], list[Any]]:
     keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
-    return keys, [slot for slots in states for slot in slots]
+    return list(map(array_of, keys)), [slot.words() for slots in states for slot in slots]
 
 
 def merge(parts: list[Rows]) -> Rows:

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.kernel.shelf import Files, Kept, Reader
 from headrace.kernel.spares import Spares, open_shared
+from tests.kernel.test_shelf import read
 
 pytestmark = pytest.mark.skipif(not Spares.possible(), reason="files cannot be locked on this system")
 
@@ -45,7 +46,7 @@ def test_a_spare_is_written_over(tmp_path: Path, spares: str) -> None:
     assert not let_go(before, spares).exists()
     place = kept(tmp_path / "next", spares, OTHERS)
     assert Path(place.place or "").stat().st_ino == inode
-    assert Reader((tmp_path / "next").as_uri(), spares=True).read(place) == (OTHERS, 3)
+    assert read(Reader((tmp_path / "next").as_uri(), spares=True), place) == (OTHERS, 3)
     assert not files_in(spares)
 
 
@@ -59,7 +60,7 @@ def test_what_is_released_cannot_be_read(tmp_path: Path, spares: str) -> None:
 def test_a_file_that_is_being_read_is_no_spare_yet(tmp_path: Path, spares: str) -> None:
     place = kept(tmp_path / "run", spares, SOME)
     reader = Reader((tmp_path / "run").as_uri(), spares=True)
-    columns, _ = reader.read(place)
+    columns, _ = read(reader, place)
     let_go(place, spares)
     for number in range(2):
         kept(tmp_path / f"next-{number}", spares, OTHERS)
@@ -108,4 +109,4 @@ def test_a_large_file_is_followed_by_another(tmp_path: Path, spares: str, monkey
     shelf.close()
     assert len({place.place for place in places}) == 3
     reader = Reader(tmp_path.as_uri(), spares=True)
-    assert all(reader.read(place) == (SOME, 1000) for place in places)
+    assert all(read(reader, place) == (SOME, 1000) for place in places)

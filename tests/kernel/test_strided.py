@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernel.coding import wrapped
-from headrace.kernel.strided import BLOCK, Field, Strided
+from headrace.kernel.strided import BLOCK, Codes, Field, Strided, wrapped
 
 KINDS = (np.int8, np.int16, np.int32, np.int64)
 
@@ -31,11 +30,16 @@ def test_rows_are_what_their_columns_say(data: st.DataObject) -> None:
         place = data.draw(st.sampled_from([0, 9]))
         fields.append(Field(values, word, place, -100, shift, wrapped(2**bits - 1), picked))
     slots = [draw.integers(-9, 9, 2 * rows)[::2], np.broadcast_to(np.ones(1, dtype=np.int64), rows)]
-    packed = Strided.of(rows, words, fields, slots, numbers).pack()
-    assert packed.shape == (made, words + 2)
+    narrow = [
+        Codes(draw.integers(-9, 9, rows).astype(kind), base)
+        for kind, base in zip(KINDS, (0, 7, -7, 9), strict=True)
+    ]
+    packed = Strided.of(rows, words, fields, [*slots, *narrow], numbers).pack()
+    assert packed.shape == (made, words + 2 + len(narrow))
     for row in range(made):
         source = row if numbers is None else int(numbers[row])
         for field in fields:
             code = int(field.values[source if field.picked else row]) + 100
             assert packed[row, field.word] == ((code >> field.shift) & field.mask) << field.place
-        assert packed[row, words:].tolist() == [slots[0][source], 1]
+        own = [int(slot.values[source]) - slot.base for slot in narrow]
+        assert packed[row, words:].tolist() == [slots[0][source], 1, *own]

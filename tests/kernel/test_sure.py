@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernel.coding import wrapped
 from headrace.kernel.layout import Layout
+from headrace.kernel.strided import wrapped
 from headrace.kernel.sure import decides
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.combine import combine_one
+from headrace.kernel.narrow import array_of
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
@@ -160,7 +161,8 @@ def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few
 def read(rows: Rows) -> list[tuple[int, ...]]:
     """Window or slice, key, sum and greatest value of all rows."""
     columns, ((sums,), (greatest,)) = rows.columns([0, 1], [0, 1])
-    found = zip(*(column.to_pylist() for column in columns), sums.tolist(), greatest.tolist(), strict=True)
+    slots = [slot.array().to_pylist() for slot in (sums, greatest)]
+    found = zip(*(array_of(column).to_pylist() for column in columns), *slots, strict=True)
     return sorted(found)
 
 
@@ -180,7 +182,7 @@ def test_rows_of_some_kinds(records: list[tuple[int, int, int]], data: st.DataOb
     reducer.add(tuple(map(coding.coder, range(3))), codes, [columns[2], columns[2]], len(records))
     own, order = Lanes.of(slices, reducer.rows, [1])
     (_, _, kind), _ = reducer.rows.columns([0, 1, 2], [])
-    some = own.only(np.asarray(kind).astype(np.int32)[order], wanted)
+    some = own.only(np.asarray(array_of(kind)).astype(np.int32)[order], wanted)
     found = some.rows_of(some.slices(slices, [0, 1]), slices, reducer.ops, Coding())
     expected: dict[tuple[int, int], list[int]] = {}
     for (time, key, value), which in zip(records, kinds, strict=True):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.lift import HAS_VALUE
 from headrace.algebra.ops import Words
 from headrace.algebra.states import MOST_RECORDS, Recipe
-from headrace.algebra.words import Valid, decimals, from_words
+from headrace.algebra.words import Valid, decimals, from_words, integers_of
 
 Floats = npt.NDArray[np.float64]
 Slots = Sequence[Words]
@@ -25,6 +25,23 @@ class Overflow(ArithmeticError):
 def lower(recipe: Recipe, slots: Slots) -> pa.Array:
     """The answers, one for each row of the slots; raises `Overflow`."""
     return _LOWER[recipe.lower](slots, recipe.type)
+
+
+def is_slot(recipe: Recipe, extents: Sequence[tuple[int, int]]) -> bool:
+    """Whether the first slot of a recipe is the answer: every group has a record, and nothing is too large.
+
+    `extents` are the least and the greatest number in each slot.
+    """
+    if recipe.lower == "count":
+        return True
+    if recipe.lower not in ("integer_sum", "extreme", "bits") or integers_of(recipe.type) is None:
+        return False
+    *_, (fewest, most) = extents
+    if recipe.lower == "integer_sum":
+        # The high word of a sum that is not negative, and fits, is 0.
+        fits = most < MOST_RECORDS if len(extents) == 2 else extents[0][0] >= 0 and extents[1] == (0, 0)
+        return fewest > 0 and fits
+    return fewest > 0
 
 
 def _count(slots: Slots, _: pa.DataType) -> pa.Array:

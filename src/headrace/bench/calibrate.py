@@ -21,7 +21,8 @@ from headrace.algebra.ops import Op
 from headrace.algebra.words import Valid, truth
 from headrace.kernel.compiled import load_kernels
 from headrace.kernel.evaluate import compile_expression
-from headrace.kernel.piece import pack, unpack_slots
+from headrace.kernel.narrow import slot_of
+from headrace.kernel.piece import pack
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
@@ -187,7 +188,7 @@ def _ship(rows: Rows) -> None:
         for place in places:
             found, size = reader.read(place)
             codes = [coding.encode(number, key) for number, key in enumerate(found[:keys])]
-            reducer.add(tuple(map(coding.coder, range(keys))), codes, unpack_slots(found[keys:]), size)
+            reducer.add(tuple(map(coding.coder, range(keys))), codes, list(map(slot_of, found[keys:])), size)
 
 
 def _best(run: Callable[[], object]) -> float:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.bag import BagRecipe, lower_bag
-from headrace.algebra.lower import Overflow, lower
+from headrace.algebra.lower import Overflow, is_slot, lower
 from headrace.algebra.ops import Words, identity_row
 from headrace.algebra.settle import NegativeFrequency
+from headrace.algebra.states import Recipe
+from headrace.kernel.narrow import Column, Narrow, array_of
 from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Answer, Node
@@ -26,7 +28,7 @@ class AnswerError(ArithmeticError):
     """An aggregate of a query's that has no answer: Spark raises an error too."""
 
 
-def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple[list[pa.Array], int]]:
+def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple[list[Column], int]]:
     """The columns of an answer (the window's number, the query's keys, its aggregates), some rows at a time.
 
     The node's rows are the query's groups if it is `sure` that what the answer assumes is true; else there may be
@@ -47,18 +49,26 @@ def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple
         # Without keys there is one group even where there is no record.
         identity = identity_row(rows.ops)
         rows = Rows(np.concatenate([[0], identity]).reshape(1, -1), (), rows.layout, rows.ops)
-    states = [node.states.index(state) for recipe in answer.recipes for state in recipe.states]
+    states = list(dict.fromkeys(state for recipe in answer.recipes for state in recipe.states))
+    places = [node.states.index(state) for state in states]
     for low in range(0, len(rows), _ROWS_AT_A_TIME):
         part = rows.slice(low, low + _ROWS_AT_A_TIME)
-        columns, slots = part.columns(keys, states)
+        columns, found = part.columns(keys, places)
+        slots = dict(zip(states, found, strict=True))
         for number, recipe in enumerate(answer.recipes):
-            own, slots = slots[: len(recipe.states)], slots[len(recipe.states) :]
             if isinstance(recipe, BagRecipe):
                 columns.append(from_bags[number].slice(low, len(part)))
             else:
                 with _naming(answer, number):
-                    columns.append(lower(recipe, [slot for state in own for slot in state]))
+                    columns.append(_lowered(recipe, [slot for state in recipe.states for slot in slots[state]]))
         yield columns, len(part)
+
+
+def _lowered(recipe: Recipe, slots: Sequence[Narrow]) -> Column:
+    """The answers to an aggregate, which are mostly a slot as it is."""
+    if is_slot(recipe, [(slot.least, slot.most) for slot in slots]):
+        return slots[0].viewed(recipe.type)
+    return lower(recipe, [slot.words() for slot in slots])
 
 
 def _from_bags(node: Node, answer: Answer, finer: Rows, into: Words, groups: int) -> dict[int, pa.Array]:
@@ -85,7 +95,8 @@ def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: 
     places = [node.place_of(argument) for argument in recipe.arguments]
     if len(finer) == 0:
         return lower_bag(recipe, into, groups, [pa.array([], kind) for kind in recipe.types], into)
-    values, ((counts,),) = finer.columns(places, [node.states.index(recipe.count)])
+    columns, ((counted,),) = finer.columns(places, [node.states.index(recipe.count)])
+    values, counts = list(map(array_of, columns)), counted.words()
     unique = {*answer.keys, *recipe.arguments} == set(node.keys)
     return lower_bag(recipe, into, groups, values, counts, unique=unique)
 

@@ -19,7 +19,7 @@ from headrace.kernel.fragments import columns_of, sign
 from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, Ready, send
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Column, Reducer
+from headrace.kernel.reduce import Extra, Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.sure import Sure
 from headrace.plan.plan import Node, Plan
@@ -176,7 +176,7 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     parent, rows = above.node, above.rows
     if len(rows) == 0:
         return
-    keys: list[int | Column] = [parent.place_of(key) for key in child.keys]
+    keys: list[int | Extra] = [parent.place_of(key) for key in child.keys]
     if child.marks and child.marks == parent.marks:
         keys.append(parent.fragment_place)
     elif child.marks:
@@ -195,7 +195,7 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
 
 
-def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Column:
+def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Extra:
     """The longer slice that each row's own is in."""
 
     def lengthen(numbers: pa.Array) -> Words:
@@ -203,7 +203,7 @@ def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> C
         return coding.encode(longer, pa.array(longer_numbers)).plain()
 
     codes = rows.mapped(0, lengthen)
-    return Column(coding.coder(longer), codes)
+    return Extra(coding.coder(longer), codes)
 
 
 def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
@@ -213,7 +213,7 @@ def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
     return rows.mapped(0, lambda numbers: slices.covers(own.start_of(np.asarray(numbers))))
 
 
-def _fragments(marks: tuple[Expression, ...], parent: Parent, coding: Coding, conditions: Conditions) -> Column:
+def _fragments(marks: tuple[Expression, ...], parent: Parent, coding: Coding, conditions: Conditions) -> Extra:
     """The fragment by these marks that each of a parent's rows is in."""
     if set(marks) <= set(parent.node.marks):
         truths, own = parent.fragments
@@ -221,4 +221,4 @@ def _fragments(marks: tuple[Expression, ...], parent: Parent, coding: Coding, co
         codes = coding.encode(marks, sign(truths[:, places])).plain()[own]
     else:
         codes = coding.encode(marks, sign(columns_of([parent.truth(mark, conditions) for mark in marks]))).plain()
-    return Column(coding.coder(marks), codes)
+    return Extra(coding.coder(marks), codes)

@@ -8,8 +8,7 @@ was given, `encode` raises `Outgrown`, and a coder that is `widened` takes over.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,11 @@ import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
 from headrace.algebra.ranks import has_order
-from headrace.algebra.words import fits_word, from_words, integers_of, to_integers, to_words
+from headrace.algebra.words import Valid, fits_word, from_words, integers_of, to_integers, to_words
+from headrace.kernel.narrow import Column, Narrow, array_of
+from headrace.kernel.strided import Codes, wrapped
 from headrace.kernel.table import Table
 
-WORD_BITS = 64
 _NARROW_BITS = 34
 """Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
 _SLACK_BITS = 1
@@ -37,26 +37,6 @@ class UnknownType(TypeError):
     """A column of a type that the kernel cannot group by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """The codes of a column: integers, less a base (modulo 2**64)."""
-
-    values: npt.NDArray[np.signedinteger[Any]]
-    base: int = 0
-
-    def plain(self) -> Words:
-        """The codes themselves."""
-        return self.values.astype(np.int64) - self.base
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """What to add to a code that is not null's (modulo 2**64), and the integers that hold the sum."""
-
-    base: int
-    dtype: np.dtype[Any]
-
-
 class Coder(Protocol):
     """Columns of one type to codes and back."""
 
@@ -67,10 +47,10 @@ class Coder(Protocol):
         """How many bits the codes take."""
 
     @property
-    def distance(self) -> Distance | None:
-        """Where a value is but a code and some number; None where it takes more to `decode`."""
+    def distance(self) -> int | None:
+        """What makes a value of a code that is not null's if it is added; None where it takes more to `decode`."""
 
-    def encode(self, array: pa.Array) -> Codes:
+    def encode(self, column: Column) -> Codes:
         """The codes of a column: 0 for null; raises `Outgrown`."""
 
     def decode(self, codes: Words) -> pa.Array:
@@ -79,7 +59,7 @@ class Coder(Protocol):
     def hashes(self, codes: Words) -> npt.NDArray[np.uint64]:
         """Numbers that depend on the values only, so that all coders agree; for dealing rows out."""
 
-    def widened(self, array: pa.Array) -> Coder:
+    def widened(self, column: Column) -> Coder:
         """A coder for all that this one knows and this column."""
 
     def numbers_as(self, other: Coder) -> bool:
@@ -99,15 +79,16 @@ class RangeCoder:
         self._least, self._most = least, most
         self.bits = _bits_for(most - least + 1)
         self._base = wrapped(least - 1)
-        held = integers_of(kind)
-        self.distance = Distance(self._base, held) if held is not None else None
+        self.distance = self._base if integers_of(kind) is not None else None
 
-    def encode(self, array: pa.Array) -> Codes:
+    def encode(self, column: Column) -> Codes:
         """See `Coder`."""
-        words, valid = to_integers(array)
-        low, high = _extent(words if valid is None else words[valid], self._least)
+        low, high = self._extent_of(column)
         if low < self._least or high - self._least + 1 >= 1 << self.bits:
             raise Outgrown
+        if isinstance(column, Narrow):
+            return Codes(column.values, wrapped(column.base + self._base))
+        words, valid = to_integers(column)
         return Codes(words if valid is None else np.where(valid, words, self._base), self._base)
 
     def decode(self, codes: Words) -> pa.Array:
@@ -119,10 +100,9 @@ class RangeCoder:
         """See `Coder`."""
         return np.where(codes == 0, np.uint64(0), mix_words(self._words(codes)))
 
-    def widened(self, array: pa.Array) -> Coder:
+    def widened(self, column: Column) -> Coder:
         """See `Coder`."""
-        words, valid = to_integers(array)
-        least, most = _extent(words if valid is None else words[valid], self._least)
+        least, most = self._extent_of(column)
         return _coder_between(self.kind, min(least, self._least), max(most, self._most), 1 << _PLENTY_BITS)
 
     def numbers_as(self, other: Coder) -> bool:
@@ -131,6 +111,13 @@ class RangeCoder:
 
     def _words(self, codes: Words) -> Words:
         return codes + self._base
+
+    def _extent_of(self, column: Column) -> tuple[int, int]:
+        """The least and the greatest value; for an array of nulls, one that is known."""
+        if isinstance(column, Narrow):
+            return column.least, column.most
+        words, valid = to_integers(column)
+        return _extent(words if valid is None else words[valid], self._least)
 
 
 class HashCoder:
@@ -143,9 +130,9 @@ class HashCoder:
         self.bits = bits
         self._numbers = Table(1, ())
 
-    def encode(self, array: pa.Array) -> Codes:
+    def encode(self, column: Column) -> Codes:
         """See `Coder`."""
-        words, valid = to_words(array)
+        words, valid = _words_of(column)
         present = words if valid is None else words[valid]
         numbers = self._numbers.add(np.ascontiguousarray(present).reshape(-1, 1)) + 1
         if len(self._numbers) >= 1 << self.bits:
@@ -167,9 +154,9 @@ class HashCoder:
         by_code[0] = 0
         return by_code[codes]
 
-    def widened(self, array: pa.Array) -> Coder:
+    def widened(self, column: Column) -> Coder:
         """See `Coder`."""
-        wider = HashCoder(self.kind, _bits_for(len(self._numbers) + len(array)) + _SLACK_BITS)
+        wider = HashCoder(self.kind, _bits_for(len(self._numbers) + len(column)) + _SLACK_BITS)
         wider._numbers = self._numbers
         return wider
 
@@ -198,8 +185,9 @@ class ValueCoder:
         self._values = pa.array([], kind)
         self._lineage = object()
 
-    def encode(self, array: pa.Array) -> Codes:
+    def encode(self, column: Column) -> Codes:
         """See `Coder`. The work per row is a look-up in an array; hashing is done once per distinct value."""
+        array = array_of(column)
         coded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
         values = coded.dictionary.cast(self.kind)
         known = pc.index_in(values, value_set=self._values)
@@ -224,11 +212,11 @@ class ValueCoder:
         crcs = [zlib.crc32(value) for value in texts.cast(pa.large_binary()).to_pylist()]
         return np.array([0, *crcs], dtype=np.uint64)[codes]
 
-    def widened(self, array: pa.Array) -> Coder:
+    def widened(self, column: Column) -> Coder:
         """See `Coder`."""
         wider = ValueCoder(self.kind, self.bits + _SLACK_BITS)
         wider._values, wider._lineage = self._values, self._lineage
-        return wider.widened(array) if len(self._values) >= 1 << wider.bits else wider
+        return wider.widened(column) if len(self._values) >= 1 << wider.bits else wider
 
     def numbers_as(self, other: Coder) -> bool:
         """See `Coder`."""
@@ -240,8 +228,10 @@ class ValueCoder:
         return int(self._values.nbytes)
 
 
-def make_coder(sample: pa.Array) -> Coder:
+def make_coder(sample: Column) -> Coder:
     """A coder for columns like this one, with some room for values that it does not have."""
+    if isinstance(sample, Narrow):
+        return _coder_between(sample.kind, sample.least, sample.most, len(sample))
     kind = sample.type.value_type if pa.types.is_dictionary(sample.type) else sample.type
     if not has_order(kind):
         raise UnknownType(f"cannot group by {kind}")
@@ -274,6 +264,10 @@ def mix_words(words: Words) -> npt.NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(32))
 
 
+def _words_of(column: Column) -> tuple[Words, Valid | None]:
+    return (column.words(), None) if isinstance(column, Narrow) else to_words(column)
+
+
 def _extent(words: Words, default: int) -> tuple[int, int]:
     """The least and the greatest word; the default for both where there is none."""
     return (int(words.min()), int(words.max())) if len(words) else (default, default)
@@ -282,9 +276,3 @@ def _extent(words: Words, default: int) -> tuple[int, int]:
 def _bits_for(values: int) -> int:
     """Bits for codes of so many values and null."""
     return max(1, values.bit_length())
-
-
-def wrapped(bits: int) -> int:
-    """The int64 that has the same low 64 bits as a number."""
-    low = bits & ((1 << WORD_BITS) - 1)
-    return low - (1 << WORD_BITS) if low >> (WORD_BITS - 1) else low

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.algebra.words import Valid, truth
 from headrace.kernel.evaluate import Evaluator
+from headrace.kernel.narrow import array_of
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node
 from headrace.query import Expression
@@ -25,7 +26,7 @@ class Condition:
         if len(places) == 1:
             return rows.mapped(places[0], lambda column: truth(self.evaluator({names[0]: column})))
         columns, _ = rows.columns(places, [])
-        return truth(self.evaluator(dict(zip(names, columns, strict=True))))
+        return truth(self.evaluator(dict(zip(names, map(array_of, columns), strict=True))))
 
 
 Conditions = Mapping[Expression, Condition]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import pyarrow as pa
-
-from headrace.algebra.ops import Words
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
-from headrace.kernel.coding import Coder, Codes
+from headrace.kernel.coding import Coder
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
+from headrace.kernel.narrow import Column, slot_of
 from headrace.kernel.parent import Parent
-from headrace.kernel.piece import Piece, unpack_slots
+from headrace.kernel.piece import Piece
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Reducer, as_rows
+from headrace.kernel.reduce import Part, Reducer, as_rows
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
 
@@ -53,10 +50,10 @@ class HighLevel:
             if home % buckets == bucket:
                 self._meet(home)
 
-    def add(self, node: int, columns: Sequence[pa.Array], rows: int) -> None:
+    def add(self, node: int, columns: Sequence[Column], rows: int) -> None:
         """Take in the columns of a partial that is for this time that rows come."""
         keys = self._plan.nodes[node].key_count
-        self._meet(node).add(columns[:keys], unpack_slots(columns[keys:]), rows)
+        self._meet(node).add(columns[:keys], columns[keys:], rows)
 
     def _meet(self, node: int) -> _Meeting:
         if node not in self._meetings:
@@ -105,12 +102,12 @@ class _Meeting:
         self._apart = apart
         self._reducer: Reducer | None = None
         self._coding = Coding()
-        self._waiting: list[tuple[Sequence[pa.Array], Sequence[Words]]] = []
+        self._waiting: list[tuple[Sequence[Column], Sequence[Column], int]] = []
         self._rows = 0
 
-    def add(self, keys: Sequence[pa.Array], slots: Sequence[Words], rows: int) -> None:
+    def add(self, keys: Sequence[Column], slots: Sequence[Column], rows: int) -> None:
         """Take in rows."""
-        self._waiting.append((keys, slots))
+        self._waiting.append((keys, slots, rows))
         self._rows += rows
         self._apart = self._apart and self._rows < _MOST_APART
         if self._rows >= _TOGETHER and not self._apart:
@@ -134,14 +131,18 @@ class _Meeting:
         if self._reducer is None:
             self._reducer = make_reducer(self._node, expect=self._rows)
         if self._rows:
-            self._reducer.add(*self._coded())
+            coders, parts = self._coded()
+            for part in parts:
+                self._reducer.add(coders, *part)
         return self._reducer
 
-    def _coded(self) -> tuple[tuple[Coder, ...], list[Codes], list[Words], int]:
-        """The rows that wait, which leave: coders and codes of keys, slots of states, and how many they are."""
-        waiting, rows = self._waiting, self._rows
-        self._waiting, self._rows = [], 0
-        keys = [pa.concat_arrays(parts) for parts in zip(*(keys for keys, _ in waiting), strict=True)]
-        slots = [np.concatenate(parts) for parts in zip(*(slots for _, slots in waiting), strict=True)]
-        codes = [self._coding.encode(number, key) for number, key in enumerate(keys)]
-        return tuple(map(self._coding.coder, range(len(keys)))), codes, slots, rows
+    def _coded(self) -> tuple[tuple[Coder, ...], list[Part]]:
+        """The rows that wait, which leave: the coders of their keys, and their parts."""
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        keys = zip(*(keys for keys, _, _ in waiting), strict=True)
+        codes = [self._coding.encode_all(number, columns) for number, columns in enumerate(keys)]
+        parts = [
+            Part([own[place] for own in codes], [slot_of(slot) for slot in slots], rows)
+            for place, (_, slots, rows) in enumerate(waiting)
+        ]
+        return tuple(map(self._coding.coder, range(len(codes)))), parts

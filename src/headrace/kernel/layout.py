@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.algebra.ops import Words
-from headrace.kernel.coding import WORD_BITS, Codes, wrapped
-from headrace.kernel.strided import Field
+from headrace.kernel.strided import ALL_BITS, WORD_BITS, Codes, Field, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,9 @@ class Layout:
             found[place.word] |= wrapped(((1 << place.bits) - 1) << place.shift)
         return found
 
-    def fields(self, columns: Sequence[int], bases: Sequence[int]) -> Words:
-        """For `matrix.unpack`: where the codes of some columns are, and what is to be added to them."""
+    def fields(self, columns: Sequence[int], slots: Sequence[int]) -> Words:
+        """For `matrix.py`: where the codes of some columns are, and slots, which take a whole word."""
         places = [self.places[column] for column in columns]
-        fields = [
-            (place.word, place.shift, wrapped((1 << place.bits) - 1), base)
-            for place, base in zip(places, bases, strict=True)
-        ]
-        return np.array(fields, dtype=np.int64).reshape(len(columns), 4)
+        fields = [(place.word, place.shift, wrapped((1 << place.bits) - 1)) for place in places]
+        fields += [(slot, 0, ALL_BITS) for slot in slots]
+        return np.array(fields, dtype=np.int64).reshape(len(fields), 3)

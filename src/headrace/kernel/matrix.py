@@ -42,38 +42,42 @@ def array_at(address, dtype):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def unpack(rows, fields, columns, places, widths, nulls):  # type: ignore[no-untyped-def]
-    """Codes and slots of rows as columns, each contiguous, at places in memory.
-
-    Each of `fields` is (word, shift, mask, what to add to the code), its values take `widths` bytes each, and
-    `nulls` counts the codes that are 0; `columns` are the slots that follow.
-    """
-    size = len(rows)
-    for low in range(0, size, _BLOCK):
-        high = min(low + _BLOCK, size)
+def find_extents(rows, fields, extents):  # type: ignore[no-untyped-def]
+    """Write the least and the greatest number of each field: codes are (word, shift, mask), slots whole words."""
+    for low in range(0, len(rows), _BLOCK):
+        high = min(low + _BLOCK, len(rows))
         for f in range(len(fields)):
-            word, shift, mask, base = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2]), fields[f, 3]
-            place = places[f]
-            if widths[f] == 8:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int64))
-            elif widths[f] == 4:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int32))
-            elif widths[f] == 2:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int16))
-            else:
-                nulls[f] += _unpack(rows, low, high, word, shift, mask, base, array_at(place, np.int8))
-        for c in range(len(columns)):
-            column = columns[c]
-            values = array_at(places[len(fields) + c], np.int64)
+            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
+            if low == 0:
+                extents[f, :] = np.int64((np.uint64(rows[0, word]) >> shift) & mask)
+            least, most = extents[f, 0], extents[f, 1]
             for i in range(low, high):
-                values[i] = rows[i, column]
+                number = np.int64((np.uint64(rows[i, word]) >> shift) & mask)
+                least, most = min(least, number), max(most, number)
+            extents[f, 0], extents[f, 1] = least, most
+
+
+@numba.njit(nogil=True, cache=True)
+def unpack(rows, fields, more, places, widths):  # type: ignore[no-untyped-def]
+    """Fields of rows as columns, each contiguous at a place in memory, with something added to every number.
+
+    Values take `widths` bytes each; of none, nothing is written.
+    """
+    for low in range(0, len(rows), _BLOCK):
+        high = min(low + _BLOCK, len(rows))
+        for f in range(len(fields)):
+            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
+            if widths[f] == 8:
+                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int64))
+            elif widths[f] == 4:
+                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int32))
+            elif widths[f] == 2:
+                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int16))
+            elif widths[f] == 1:
+                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int8))
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _unpack(rows, low, high, word, shift, mask, base, values):  # type: ignore[no-untyped-def]
-    nulls = 0
+def _unpack(rows, low, high, word, shift, mask, more, values):  # type: ignore[no-untyped-def]
     for i in range(low, high):
-        code = (np.uint64(rows[i, word]) >> shift) & mask
-        values[i] = np.int64(code) + base
-        nulls += code == 0
-    return nulls
+        values[i] = np.int64((np.uint64(rows[i, word]) >> shift) & mask) + more

@@ -1,87 +1,178 @@
-"""Columns in fewer bytes: what is kept and what travels is written, and read again, at the speed of memory.
+"""Columns in few bytes: what is kept and what travels is written, and read again, at the speed of memory.
 
-Integers and times that lie near each other are kept as their distances to the least of them, in one, two or four
-bytes; where all are equal, as nothing but that one.
+Integers and times that lie near each other are kept as their distances from a number between them, in one, two or
+four bytes; where all are equal, as nothing but that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.ops import Words
 from headrace.algebra.words import in_memory, integers_of
+from headrace.kernel.strided import Codes, Slot, wrapped
 
-_LEAST, _KIND, _ZONE = b"least", b"kind", b"zone"
-"""What a field says of a column that is kept narrow: the least value, and its type before."""
+_EXTENT, _KIND, _ZONE = b"extent", b"kind", b"zone"
+"""What a field says of a column that is kept narrow: base, least and greatest value; and its type before."""
+_WIDTHS = tuple(map(np.dtype, (np.int8, np.int16, np.int32)))
 
 
-def narrowed(name: str, column: pa.Array) -> tuple[pa.Field, pa.Array]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Narrow:
+    """A column of integers, dates or times without nulls: values less a base (modulo 2**64).
+
+    None is below the `least` or above the `most`. Where these are equal, the values take no memory.
+    """
+
+    kind: pa.DataType
+    values: npt.NDArray[np.signedinteger[Any]]
+    base: int
+    least: int
+    most: int
+
+    @staticmethod
+    def room(kind: pa.DataType, rows: int, least: int, most: int) -> Narrow:
+        """A column whose values are yet to be written."""
+        held = integers_of(kind)
+        assert held is not None, f"{kind} is no integer in memory"
+        if least >= most:
+            return Narrow(kind, np.broadcast_to(np.zeros(1, np.int8), rows), wrapped(-least), least, least)
+        for width in _WIDTHS:
+            half = 1 << 8 * width.itemsize - 1
+            if width.itemsize < held.itemsize and most - least < 2 * half:
+                return Narrow(kind, np.empty(rows, width), wrapped(-least - half), least, most)
+        return Narrow(kind, np.empty(rows, held), 0, least, most)
+
+    @staticmethod
+    def of(array: pa.Array) -> Narrow | None:
+        """A column that Arrow has; None where it is no such."""
+        held = integers_of(array.type)
+        if held is None or array.null_count or len(array) == 0:
+            return None
+        return _narrowed(array.type, in_memory(array, held))
+
+    @staticmethod
+    def spanning(columns: Sequence[Narrow]) -> Narrow:
+        """A column of nothing but the extent of several."""
+        least, most = min(column.least for column in columns), max(column.most for column in columns)
+        rows = sum(map(len, columns))
+        return Narrow(columns[0].kind, np.broadcast_to(np.zeros(1, np.int8), rows), 0, least, most)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the values take."""
+        return 0 if self.least == self.most else self.values.nbytes
+
+    @property
+    def codes(self) -> Codes:
+        """The column for who packs it."""
+        return Codes(self.values, self.base)
+
+    def words(self) -> Words:
+        """The integers that the values are."""
+        if self.base == 0 and self.values.dtype == np.int64:
+            return self.values
+        return self.codes.plain()
+
+    def array(self) -> pa.Array:
+        """The column as Arrow has it."""
+        held = integers_of(self.kind)
+        values = self.values.astype(held, copy=False)
+        if self.base:
+            values = values - np.array(self.base).astype(held)
+        return pa.array(values).view(self.kind)
+
+    def slice(self, low: int, size: int) -> Narrow:
+        """Some of the rows, as Arrow names them."""
+        return replace(self, values=self.values[low : low + size])
+
+    def viewed(self, kind: pa.DataType) -> Narrow:
+        """The same integers as another type, which has room for them."""
+        held = integers_of(kind)
+        assert held is not None, f"{kind} is no integer in memory"
+        values = self.values if self.values.dtype.itemsize <= held.itemsize else self.values.astype(held)
+        return replace(self, kind=kind, values=values)
+
+
+Column: TypeAlias = Narrow | pa.Array
+"""A column of rows on their way."""
+
+
+def array_of(column: Column) -> pa.Array:
+    """A column as Arrow has it."""
+    return column.array() if isinstance(column, Narrow) else column
+
+
+def slot_of(column: Column) -> Slot:
+    """A column as the slot of a state."""
+    return column.codes if isinstance(column, Narrow) else np.asarray(column)
+
+
+def joined(columns: Iterable[Column]) -> pa.Array:
+    """Columns one after the other."""
+    return pa.concat_arrays(list(map(array_of, columns)))
+
+
+def stored(name: str, column: Column) -> tuple[pa.Field, pa.Array]:
     """A column as it is kept, and a field that says how."""
-    kind, held = column.type, integers_of(column.type)
-    if held is None or column.null_count == len(column):
-        return pa.field(name, kind), column
-    words = in_memory(column, held)
-    low, high = _extent(column, words)
-    notes = {_LEAST: str(low), **_described(kind)}
-    if low == high and column.null_count == 0:
-        return pa.field(name, pa.null(), metadata=notes), pa.nulls(len(column))
-    for narrow in (np.uint8, np.uint16, np.uint32):
-        if high - low <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < words.itemsize:
-            distances = np.empty(len(words), dtype=narrow)
-            _shorten(words, low, distances)
-            stored = pa.array(distances, mask=_nulls(column))
-            return pa.field(name, stored.type, metadata=notes), stored
-    return pa.field(name, kind), column
+    narrow = column if isinstance(column, Narrow) else Narrow.of(column)
+    if narrow is not None:
+        equal = narrow.least == narrow.most
+        return _noted(name, narrow, pa.nulls(len(narrow)) if equal else pa.array(narrow.values))
+    array = array_of(column)
+    held = integers_of(array.type)
+    if held is None or array.null_count == len(array):
+        return pa.field(name, array.type), array
+    extent, nulls = pc.min_max(array.view(pa.from_numpy_dtype(held))), np.asarray(array.is_null())
+    narrow = _narrowed(array.type, np.where(nulls, held.type(extent["min"].as_py()), in_memory(array, held)))
+    return _noted(name, narrow, pa.array(narrow.values, mask=nulls))
 
 
-def widened(field: pa.Field, column: pa.Array) -> pa.Array:
+def restored(field: pa.Field, kept: pa.Array) -> Column:
     """A column as it was."""
     if field.metadata is None:
-        return column
-    low, kind = int(field.metadata[_LEAST]), _kind(field.metadata)
-    words = np.empty(len(column), dtype=integers_of(kind))
-    if pa.types.is_null(field.type):
-        words.fill(low)
-    else:
-        _lengthen(in_memory(column, column.type.to_pandas_dtype()), low, words)
-    return pa.array(words, mask=_nulls(column)).view(kind)
+        return kept
+    kind = _kind(field.metadata[_KIND], field.metadata.get(_ZONE))
+    base, least, most = map(int, field.metadata[_EXTENT].split())
+    if pa.types.is_null(kept.type):
+        return Narrow(kind, np.broadcast_to(np.zeros(1, np.int8), len(kept)), base, least, most)
+    narrow = Narrow(kind, in_memory(kept, kept.type.to_pandas_dtype()), base, least, most)
+    if kept.null_count == 0:
+        return narrow
+    held = pa.from_numpy_dtype(integers_of(kind))
+    return pa.array(np.asarray(narrow.array().view(held)), mask=np.asarray(kept.is_null())).view(kind)
 
 
-def _described(kind: pa.DataType) -> dict[bytes, str]:
-    if not pa.types.is_timestamp(kind):
-        return {_KIND: str(kind)}
-    return {_KIND: str(pa.timestamp(kind.unit)), **({_ZONE: kind.tz} if kind.tz else {})}
+def _narrowed(kind: pa.DataType, words: npt.NDArray[np.signedinteger[Any]]) -> Narrow:
+    narrow = Narrow.room(kind, len(words), int(words.min()), int(words.max()))
+    if narrow.least == narrow.most:
+        return narrow
+    if narrow.values.dtype == words.dtype:
+        return replace(narrow, values=words)
+    np.add(words, np.array(narrow.base).astype(words.dtype), out=narrow.values, casting="unsafe")
+    return narrow
 
 
-def _kind(notes: Mapping[bytes, bytes]) -> pa.DataType:
-    kind = pa.type_for_alias(notes[_KIND].decode())
-    return pa.timestamp(kind.unit, notes[_ZONE].decode()) if _ZONE in notes else kind
+def _noted(name: str, narrow: Narrow, kept: pa.Array) -> tuple[pa.Field, pa.Array]:
+    kind = narrow.kind
+    notes = {_EXTENT: f"{narrow.base} {narrow.least} {narrow.most}", _KIND: str(kind)}
+    if pa.types.is_timestamp(kind):
+        notes |= {_KIND: str(pa.timestamp(kind.unit)), **({_ZONE: kind.tz} if kind.tz else {})}
+    return pa.field(name, kept.type, metadata=notes), kept
 
 
-def _extent(column: pa.Array, words: npt.NDArray[np.integer]) -> tuple[int, int]:
-    if column.null_count == 0:
-        return int(words.min()), int(words.max())
-    extent = pc.min_max(column.view(pa.from_numpy_dtype(words.dtype)))
-    return extent["min"].as_py(), extent["max"].as_py()
-
-
-def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    some = column.null_count and not pa.types.is_null(column.type)
-    return np.asarray(column.is_null()) if some else None
-
-
-@numba.njit(nogil=True, cache=True)
-def _shorten(words, low, distances):  # type: ignore[no-untyped-def]
-    for i in range(len(words)):
-        distances[i] = words[i] - low
-
-
-@numba.njit(nogil=True, cache=True)
-def _lengthen(distances, low, words):  # type: ignore[no-untyped-def]
-    for i in range(len(distances)):
-        words[i] = distances[i] + low
+@cache
+def _kind(name: bytes, zone: bytes | None) -> pa.DataType:
+    kind = pa.type_for_alias(name.decode())
+    return kind if zone is None else pa.timestamp(kind.unit, zone.decode())

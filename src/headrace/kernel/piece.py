@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from headrace.algebra.ops import Words
+from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Plan
 from headrace.plan.slices import Slices, Times
@@ -34,7 +34,7 @@ class Partial:
     """Rows of a node, each for the bucket in which all of its group meet: key values, then the slots of states."""
 
     node: int
-    columns: tuple[pa.Array, ...]
+    columns: tuple[Column, ...]
     parts: tuple[Part, ...]
 
 
@@ -44,7 +44,7 @@ class Ready:
 
     answer: int
     rows: int
-    columns: tuple[pa.Array, ...]
+    columns: tuple[Column, ...]
 
 
 Piece = Partial | Ready
@@ -62,24 +62,19 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int, by_slice: bool = False
         low += size
 
 
-def pack(rows: Rows) -> Iterator[tuple[int, tuple[pa.Array, ...]]]:
+def pack(rows: Rows) -> Iterator[tuple[int, tuple[Column, ...]]]:
     """Rows as the columns of partials, with the number of rows in each."""
     keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
-    columns = [*keys, *(pa.array(slot) for slots in states for slot in slots)]
+    columns = [*keys, *(slot for slots in states for slot in slots)]
     for low in range(0, len(rows), PARTIAL_ROWS):
         size = min(PARTIAL_ROWS, len(rows) - low)
         yield size, tuple(column.slice(low, size) for column in columns)
 
 
-def unpack_slots(columns: Sequence[pa.Array]) -> list[Words]:
-    """The slots of states from columns of a partial."""
-    return [np.asarray(column) for column in columns]
-
-
 def slice_numbers(rows: Rows) -> Words:
     """The number of each row's slice."""
     (numbers,), _ = rows.columns([0], [])
-    return np.asarray(numbers)
+    return np.asarray(array_of(numbers))
 
 
 def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> tuple[Rows, list[Part]]:

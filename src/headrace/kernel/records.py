@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,10 @@ from headrace.algebra.lift import lift
 from headrace.algebra.ops import Words
 from headrace.algebra.states import State
 from headrace.algebra.words import Valid, to_words, truth
-from headrace.kernel.coding import Coder, Codes, Outgrown, make_coder
+from headrace.kernel.coding import Coder, Outgrown, make_coder
 from headrace.kernel.fragments import Truths, columns_of, sign
+from headrace.kernel.narrow import Column, Narrow, joined
+from headrace.kernel.strided import Codes
 from headrace.plan.plan import Node
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression
@@ -34,16 +37,32 @@ class Coding:
         """The coder of a column that has been encoded."""
         return self._coders[name]
 
-    def encode(self, name: Hashable, array: pa.Array) -> Codes:
+    def encode(self, name: Hashable, column: Column) -> Codes:
         """The codes of a column's next values."""
         if name not in self._coders:
-            self._coders[name] = make_coder(array)
+            self._coders[name] = make_coder(column)
         coder = self._coders[name]
         try:
-            return coder.encode(array)
+            return coder.encode(column)
         except Outgrown:
-            self._coders[name] = coder.widened(array)
-            return self._coders[name].encode(array)
+            self._coders[name] = coder.widened(column)
+            return self._coders[name].encode(column)
+
+    def encode_all(self, name: Hashable, columns: Sequence[Column]) -> list[Codes]:
+        """The codes of several stretches of a column, by one coder."""
+        narrow = [column for column in columns if isinstance(column, Narrow)]
+        if len(narrow) < len(columns):
+            codes = self.encode(name, joined(columns))
+            ends = np.cumsum([0, *map(len, columns)]).tolist()
+            return [codes.slice(*own) for own in itertools.pairwise(ends)]
+        if name not in self._coders:
+            self._coders[name] = make_coder(Narrow.spanning(narrow))
+        found = [(self.encode(name, column), self.coder(name)) for column in narrow]
+        last = self.coder(name)
+        return [
+            codes if last.numbers_as(coder) else last.encode(column)
+            for column, (codes, coder) in zip(narrow, found, strict=True)
+        ]
 
     def clear(self) -> None:
         """Forget all values."""

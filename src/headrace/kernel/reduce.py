@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace.algebra.ops import Op, Words
-from headrace.kernel.coding import Coder, Codes, recode
+from headrace.algebra.ops import Op, Words, slot_count
+from headrace.kernel.coding import Coder, recode
 from headrace.kernel.layout import Layout
 from headrace.kernel.rows import Rows
-from headrace.kernel.strided import Field, Strided
+from headrace.kernel.strided import Codes, Field, Slot, Strided
 from headrace.kernel.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Extra:
     """A key column of some rows that is not one of theirs: its coder, and the code of each row."""
 
     coder: Coder
@@ -36,13 +36,24 @@ def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows
     return reducer.rows, into
 
 
-def as_rows(
-    ops: Sequence[Op], coders: tuple[Coder, ...], codes: Sequence[Codes], slots: Sequence[Words], rows: int
-) -> Rows:
-    """Rows as they come, some perhaps of the same group: columns as `Reducer.add` has them."""
+class Part(NamedTuple):
+    """Some rows to be: columns of key codes, the slots of all states, and how many rows they are."""
+
+    codes: Sequence[Codes]
+    slots: Sequence[Slot]
+    rows: int
+
+
+def as_rows(ops: Sequence[Op], coders: tuple[Coder, ...], parts: Sequence[Part]) -> Rows:
+    """Rows as they come, some perhaps of the same group."""
     layout = Layout.of([coder.bits for coder in coders])
-    source = Strided.of(rows, layout.words, layout.coded(codes), slots)
-    return Rows(source.pack(), coders, layout, tuple(ops))
+    width, low = layout.words + sum(map(slot_count, ops)), 0
+    matrix = np.empty((sum(part.rows for part in parts), width), dtype=np.int64)
+    for part in parts:
+        high = low + part.rows
+        Strided.of(part.rows, layout.words, layout.coded(part.codes), part.slots).pack_into(matrix[low:high])
+        low = high
+    return Rows(matrix, coders, layout, tuple(ops))
 
 
 class Reducer:
@@ -73,7 +84,7 @@ class Reducer:
         self,
         coders: tuple[Coder, ...],
         codes: Sequence[Codes],
-        slots: Sequence[Words],
+        slots: Sequence[Slot],
         rows: int,
         chosen: Words | None = None,
     ) -> None:
@@ -88,7 +99,7 @@ class Reducer:
     def pour(
         self,
         rows: Rows,
-        keys: Sequence[int | Column],
+        keys: Sequence[int | Extra],
         states: Sequence[int],
         chosen: Words | None = None,
     ) -> Words:
@@ -98,13 +109,13 @@ class Reducer:
         row's group.
         """
         keys = keys if rows.coders else ()
-        coders = tuple(key.coder if isinstance(key, Column) else rows.coders[key] for key in keys)
+        coders = tuple(key.coder if isinstance(key, Extra) else rows.coders[key] for key in keys)
         if coders != self._coders:
             self._recode(coders)
         placed = list(zip(keys, self._layout.places, strict=True))
-        own = [(key, place) for key, place in placed if not isinstance(key, Column)]
+        own = [(key, place) for key, place in placed if not isinstance(key, Extra)]
         fields = rows.layout.moved(rows.matrix, [key for key, _ in own], [place for _, place in own])
-        fields += [Field(key.codes, place.word, place.shift) for key, place in placed if isinstance(key, Column)]
+        fields += [Field(key.codes, place.word, place.shift) for key, place in placed if isinstance(key, Extra)]
         slots = [rows.matrix[:, column] for column in rows.slots(states)]
         source = Strided.of(len(rows), self._layout.words, fields, slots, chosen)
         into = np.empty(source.rows, dtype=np.int64)
@@ -135,7 +146,7 @@ class Reducer:
         self._table = self._empty()
         if len(old):
             _, states = old.columns([], range(len(self.ops)))
-            slots = [slot for part in states for slot in part]
+            slots = [slot.codes for part in states for slot in part]
             self.add(coders, [Codes(column) for column in codes], slots, len(old))
 
     def _empty(self) -> Table:

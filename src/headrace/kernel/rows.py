@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
-from headrace.kernel.coding import Coder, Distance
+from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import addresses, unpack
+from headrace.kernel.matrix import addresses, find_extents, unpack
+from headrace.kernel.narrow import Column, Narrow
+from headrace.kernel.strided import wrapped
 
-_CODES = Distance(0, np.dtype(np.int64))
-"""The codes themselves."""
+_WORD = pa.int64()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,9 @@ class Rows:
 
     def codes(self, key: int) -> Words:
         """The codes of one key column."""
-        (codes,), _, _ = self._unpack([key], [_CODES], [])
-        return codes
+        fields = self.layout.fields([key], [])
+        (codes,) = self._unpack(fields, self._extents(fields), [_WORD], [0])
+        return codes.words()
 
     def mapped(self, key: int, function: Callable[[pa.Array], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """A function of one key's values: of each row's or, if that is less, of each value that there may be."""
@@ -45,23 +47,25 @@ class Rows:
             return function(decode(codes))
         return np.take(function(decode(np.arange(low, high + 1))), codes - low)
 
-    def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[pa.Array], list[list[Words]]]:
-        """Some keys, decoded, and the slots of some states, in one pass over the rows."""
+    def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[Column], list[list[Narrow]]]:
+        """Some keys, decoded, and the slots of some states."""
         places = [self._slots(state) for state in states]
-        distances = [self.coders[key].distance for key in keys]
-        values, slots, nulls = self._unpack(
-            keys, [distance or _CODES for distance in distances], [place for own in places for place in own]
-        )
-        decoded = []
-        for key, column, distance, null in zip(keys, values, distances, nulls, strict=True):
-            if distance is None:
-                decoded.append(self.coders[key].decode(column))
-            elif null:
-                decoded.append(self.coders[key].decode(self.codes(key)))
+        fields = self.layout.fields(keys, [place for own in places for place in own])
+        extents = self._extents(fields)
+        kinds, distances = [_WORD] * len(fields), [0] * len(fields)
+        coded: dict[int, Coder] = {}
+        for number, coder in enumerate(self.coders[key] for key in keys):
+            if coder.distance is not None and extents[number][0] > 0:
+                kinds[number], distances[number] = coder.kind, coder.distance
             else:
-                decoded.append(pa.array(column).view(self.coders[key].kind))
-        ends = np.cumsum([0, *map(len, places)])
-        return decoded, [slots[low:high] for low, high in itertools.pairwise(ends)]
+                coded[number] = coder
+        columns = self._unpack(fields, extents, kinds, distances)
+        decoded = [
+            coded[number].decode(column.words()) if number in coded else column
+            for number, column in enumerate(columns[: len(keys)])
+        ]
+        ends = np.cumsum([len(keys), *map(len, places)])
+        return decoded, [columns[low:high] for low, high in itertools.pairwise(ends)]
 
     def slice(self, low: int, high: int) -> Rows:
         """The rows from one number to another."""
@@ -83,19 +87,26 @@ class Rows:
         first = self.layout.words + sum(map(slot_count, self.ops[:state]))
         return range(first, first + slot_count(self.ops[state]))
 
+    def _extents(self, fields: Words) -> list[list[int]]:
+        """The least and the greatest number of each field; 0 where there are no rows."""
+        extents = np.zeros((len(fields), 2), dtype=np.int64)
+        find_extents(self.matrix, fields, extents)
+        return extents.tolist()
+
     def _unpack(
-        self, keys: Sequence[int], distances: Sequence[Distance], columns: Sequence[int]
-    ) -> tuple[list[npt.NDArray[Any]], list[Words], list[int]]:
-        """Codes with what is to be added to them, slots, and how many codes of each key are null's."""
-        values = [np.empty(len(self), distance.dtype) for distance in distances]
-        slots = [np.empty(len(self), np.int64) for _ in columns]
-        nulls = np.zeros(len(keys), dtype=np.int64)
-        unpack(
-            self.matrix,
-            self.layout.fields(keys, [distance.base for distance in distances]),
-            np.array(columns, dtype=np.int64),
-            addresses([*values, *slots]),
-            np.array([distance.dtype.itemsize for distance in distances], dtype=np.int64),
-            nulls,
-        )
-        return values, slots, nulls.tolist()
+        self,
+        fields: Words,
+        extents: Sequence[Sequence[int]],
+        kinds: Sequence[pa.DataType],
+        distances: Sequence[int],
+    ) -> list[Narrow]:
+        """Fields as columns of these types, whose values are so far from the numbers in the rows."""
+        columns = [
+            Narrow.room(kind, len(self), wrapped(least + distance), wrapped(most + distance))
+            for kind, distance, (least, most) in zip(kinds, distances, extents, strict=True)
+        ]
+        more = [wrapped(far + column.base) for far, column in zip(distances, columns, strict=True)]
+        widths = [column.values.itemsize if column.nbytes else 0 for column in columns]
+        places = addresses([column.values for column in columns])
+        unpack(self.matrix, fields, np.array(more, dtype=np.int64), places, np.array(widths, dtype=np.int64))
+        return columns

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from headrace.kernel.narrow import narrowed, widened
+from headrace.kernel.narrow import Column, restored, stored
 from headrace.kernel.spares import Spares, open_shared
 
 _FILE_BYTES = 1 << 26
@@ -44,7 +44,7 @@ Range = tuple[int, int]
 class Shelf(Protocol):
     """Takes in the columns of one task."""
 
-    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
+    def keep(self, columns: Sequence[Column], parts: Sequence[Range]) -> list[Kept]:
         """Keep columns, of which there may be none: so that each part of their rows can be read by itself."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Files:
         self._place = ""
         self._stream: pa.NativeFile | None = None
 
-    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
+    def keep(self, columns: Sequence[Column], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
         kept = []
         for batch in _batches(columns, parts):
@@ -101,7 +101,7 @@ class Files:
 class Bytes:
     """Bytes, handed on at once."""
 
-    def keep(self, columns: Sequence[pa.Array], parts: Sequence[Range]) -> list[Kept]:
+    def keep(self, columns: Sequence[Column], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
         kept = []
         for batch in _batches(columns, parts):
@@ -124,7 +124,7 @@ class Reader:
         self._held: list[BinaryIO] = []
         self._open: dict[str, pa.NativeFile] = {}
 
-    def read(self, kept: Kept) -> tuple[list[pa.Array], int]:
+    def read(self, kept: Kept) -> tuple[list[Column], int]:
         """The columns, as they were put in, and the number of rows."""
         data = self._bytes(kept)
         if kept.crc is not None and zlib.crc32(data) != kept.crc:
@@ -132,7 +132,7 @@ class Reader:
         with pa.ipc.open_stream(data) as reader:
             (batch,) = reader
         columns = zip(batch.schema, batch.columns, strict=True)
-        return [widened(field, column) for field, column in columns][:-1], batch.num_rows
+        return [restored(field, column) for field, column in columns][:-1], batch.num_rows
 
     def _bytes(self, kept: Kept) -> pa.Buffer:
         if kept.place is None or self._folder is None:
@@ -148,9 +148,9 @@ class Reader:
         return source.read_buffer(kept.size)
 
 
-def _batches(columns: Sequence[pa.Array], parts: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+def _batches(columns: Sequence[Column], parts: Sequence[Range]) -> Iterator[pa.RecordBatch]:
     """The parts of columns, and one column of nothing: a batch without any would forget its number of rows."""
-    kept = [narrowed(f"c{index}", column) for index, column in enumerate(columns)]
+    kept = [stored(f"c{index}", column) for index, column in enumerate(columns)]
     schema = pa.schema([*(field for field, _ in kept), pa.field("rows", pa.null())])
     rows = pa.nulls(max(end for _, end in parts))
     whole = pa.record_batch([*(column for _, column in kept), rows], schema=schema)

@@ -20,7 +20,33 @@ from headrace.kernel.matrix import array_at
 BLOCK = 1 << 8
 """Rows that are packed, found and combined at a time."""
 
+WORD_BITS = 64
 ALL_BITS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Integers, as they lie in memory less a base (modulo 2**64): the codes of a key, or the slots of a state."""
+
+    values: npt.NDArray[np.signedinteger[Any]]
+    base: int = 0
+
+    def plain(self) -> Words:
+        """The integers themselves."""
+        return self.values.astype(np.int64) - self.base
+
+    def slice(self, low: int, high: int) -> Codes:
+        """Those from one number to before another."""
+        return Codes(self.values[low:high], self.base)
+
+
+Slot = Words | Codes
+
+
+def wrapped(bits: int) -> int:
+    """The int64 that has the same low 64 bits as a number."""
+    low = bits & ((1 << WORD_BITS) - 1)
+    return low - (1 << WORD_BITS) if low >> (WORD_BITS - 1) else low
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +83,22 @@ class Strided:
         rows: int,
         words: int,
         fields: Sequence[Field],
-        slots: Sequence[Words],
+        slots: Sequence[Slot],
         chosen: Words | None = None,
         slots_picked: bool = True,
     ) -> Strided:
         """From columns that may be strided, such as those of a matrix."""
         some = chosen is not None
-        slots = [np.asarray(slot, dtype=np.int64) for slot in slots]
+        held = [slot if isinstance(slot, Codes) else Codes(np.asarray(slot, dtype=np.int64)) for slot in slots]
         told = [(*_where(f.values), f.base, f.shift, f.mask, f.word, f.place, some and f.picked) for f in fields]
-        places = [(*_where(slot), some and slots_picked) for slot in slots]
+        places = [(*_where(slot.values), slot.base, some and slots_picked) for slot in held]
         return Strided(
             rows if chosen is None else len(chosen),
             words,
             np.array(told, dtype=np.int64).reshape(len(fields), 9),
-            np.array(places, dtype=np.int64).reshape(len(slots), 4),
+            np.array(places, dtype=np.int64).reshape(len(slots), 5),
             np.empty(0, dtype=np.int64) if chosen is None else chosen,
-            (*(field.values for field in fields), *slots),
+            (*(field.values for field in fields), *(slot.values for slot in held)),
         )
 
     @staticmethod
@@ -85,8 +111,12 @@ class Strided:
     def pack(self) -> Words:
         """The rows, as they come."""
         rows = np.empty((self.rows, self.words + len(self.slots)), dtype=np.int64)
-        _pack(self.fields, self.slots, self.chosen, self.words, rows)
+        self.pack_into(rows)
         return rows
+
+    def pack_into(self, rows: Words) -> None:
+        """Write the rows, as they come, to where there is room for them."""
+        _pack(self.fields, self.slots, self.chosen, self.words, rows)
 
 
 def _where(values: npt.NDArray[Any]) -> tuple[int, int, int]:
@@ -119,20 +149,39 @@ def fill(fields, slots, chosen, low, size, words, block):  # type: ignore[no-unt
             for j in range(size):
                 block[word, j] |= (np.int64(values_1[j]) - base) << place
     for s in range(len(slots)):
-        address, _, step, picked = slots[s]
+        address, width, step, base, picked = slots[s]
         column = words + s
-        if picked:
+        if width < 8:
+            _put_narrow(address, width, step, base, picked, chosen, low, size, block[column])
+        elif picked:
             slot = array_at(address, np.int64)
             for j in range(size):
-                block[column, j] = slot[np.uint64(chosen[low + j] * step)]
+                block[column, j] = slot[np.uint64(chosen[low + j] * step)] - base
         elif step == 1:
             slot = array_at(address + 8 * low, np.int64)
             for j in range(size):
-                block[column, j] = slot[j]
+                block[column, j] = slot[j] - base
         else:
             slot = array_at(address + 8 * low * step, np.int64)
             for j in range(size):
-                block[column, j] = slot[np.uint64(j * step)]
+                block[column, j] = slot[np.uint64(j * step)] - base
+
+
+@numba.njit(nogil=True, cache=True)
+def _put_narrow(address, width, step, base, picked, chosen, low, size, out):  # type: ignore[no-untyped-def]
+    """A slot whose numbers take fewer bytes than a word."""
+    if width == 4:
+        slot_4 = array_at(address, np.int32)
+        for j in range(size):
+            out[j] = np.int64(slot_4[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
+    elif width == 2:
+        slot_2 = array_at(address, np.int16)
+        for j in range(size):
+            out[j] = np.int64(slot_2[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
+    else:
+        slot_1 = array_at(address, np.int8)
+        for j in range(size):
+            out[j] = np.int64(slot_1[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
 
 
 @numba.njit(nogil=True, cache=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.plan.costs import Costs
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
-from headrace.plan.slices import Times
+from headrace.plan.slices import Times, Windows
 from headrace.query import Expression
 
 
@@ -184,7 +184,6 @@ class _Placing:
                 self._settle(copies[node], copies[_parent(plan, node)])
         return _flattened([branches[root] for root in plan.roots], plan)
 
-
     def _settle(self, copy: _Branch, above: _Branch) -> None:
         """Give a copy the states that are still made from it, or leave it out if it costs more than it saves."""
         needed = {state for child in copy.children for state in child.node.states}
@@ -193,7 +192,8 @@ class _Placing:
         rows = copy.expected.rows, above.expected.rows
         without = [self._seconds(child, *rows, child.node) for child in copy.children]
         saved = sum(without) - seconds - sum(child.expected.seconds for child in copy.children)
-        if saved > 0 or copy.node.ordered:
+        windows = any(isinstance(child.node.slices, Windows) for child in copy.children)
+        if saved > 0 or windows or copy.node.ordered:
             copy.node, copy.expected = slim, Expected(copy.expected.rows, seconds, saved)
             return
         above.children.remove(copy)

@@ -20,6 +20,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
 from headrace.kernel.high import HighLevel, homes_of, is_for
 from headrace.kernel.low import LowLevel, Stretch
+from headrace.kernel.narrow import Column, array_of, joined
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.kernel.shelf import Bytes, Kept, Reader, Shelf
 from headrace.plan.plan import Plan
@@ -164,19 +165,19 @@ class Work:
         return self.scratch.shelves() if self.scratch is not None else (Bytes(), Bytes())
 
 
-def typed(columns: Iterable[pa.Array], rows: int, schema: pa.Schema, window: Window | None) -> pa.RecordBatch:
+def typed(columns: Iterable[Column], rows: int, schema: pa.Schema, window: Window | None) -> pa.RecordBatch:
     """The columns of an answer as its schema has them: a window's number becomes the struct of its edges."""
     if not len(schema):
         return pa.record_batch([pa.nulls(rows)], ["none"]).select([])
     arrays: list[pa.Array] = []
     for field, column in zip(schema, columns, strict=True):
         if window is not None and not arrays:
-            times = map(pa.array, window_edges(window, np.asarray(column)))
+            times = map(pa.array, window_edges(window, np.asarray(array_of(column))))
             struct = [time.view(inner.type) for time, inner in zip(times, field.type, strict=True)]
             arrays.append(pa.StructArray.from_arrays(struct, fields=list(field.type)))
         else:
             # Times come in the session's zone, which is not part of a value.
-            arrays.append(column.cast(field.type))
+            arrays.append(array_of(column).cast(field.type))
     return pa.record_batch(arrays, schema=schema)
 
 
@@ -202,7 +203,7 @@ def _joined(parts: Sequence[Ready]) -> Ready:
         return parts[0]
     columns = zip(*(part.columns for part in parts), strict=True)
     rows = sum(part.rows for part in parts)
-    return Ready(parts[0].answer, rows, tuple(pa.concat_arrays(column) for column in columns))
+    return Ready(parts[0].answer, rows, tuple(map(joined, columns)))
 
 
 class _Lines:

@@ -14,6 +14,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.kernel.due import stretch_of
+from headrace.kernel.narrow import Column, array_of
 from headrace.query import Window
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
@@ -42,11 +43,13 @@ def mark_of(given: Given) -> str:
     return given.file.removesuffix(f".{given.query}.parquet")
 
 
-def by_window(parts: Iterable[Columns], schema: pa.Schema, window: Window) -> Iterator[tuple[int, pa.RecordBatch]]:
+def by_window(
+    parts: Iterable[Sequence[Column]], schema: pa.Schema, window: Window
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The groups of each window, with its number, in the order of time; `schema` is what they have then."""
     runs: dict[int, list[Columns]] = {}
     for part in parts:
-        for number, columns in _runs(part):
+        for number, columns in _runs([array_of(column) for column in part]):
             runs.setdefault(number, []).append(columns)
     for number in sorted(runs):
         first, *others = runs.pop(number)

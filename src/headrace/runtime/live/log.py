@@ -17,7 +17,7 @@ from headrace.errors import LogError
 from headrace.kernel.shelf import Kept, Reader
 from headrace.runtime.live.files import Folder
 
-FORMAT = 1
+FORMAT = 2
 """The log's format; a reader of another one refuses it."""
 _KEPT_COMMITS = 4
 """Commits that are kept, so that a person can see where a run came from."""
