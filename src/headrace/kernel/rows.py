@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,23 +29,23 @@ class Rows:
     coders: tuple[Coder, ...]
     layout: Layout
     ops: tuple[Op, ...]
+    _codes: dict[int, Narrow] = field(default_factory=dict, compare=False, repr=False)
+    """Those of key columns that have been asked for: several children ask for the same."""
 
     def __len__(self) -> int:
         return len(self.matrix)
 
     def codes(self, key: int) -> Words:
         """The codes of one key column."""
-        fields = self.layout.fields([key], [])
-        (codes,) = self._unpack(fields, self._extents(fields), [_WORD], [0])
-        return codes.words()
+        return self._coded(key).words()
 
     def mapped(self, key: int, function: Callable[[pa.Array], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """A function of one key's values: of each row's or, if that is less, of each value that there may be."""
-        codes, decode = self.codes(key), self.coders[key].decode
-        low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+        codes, decode = self._coded(key), self.coders[key].decode
+        low, high = codes.least, codes.most
         if high - low >= len(codes):
-            return function(decode(codes))
-        return np.take(function(decode(np.arange(low, high + 1))), codes - low)
+            return function(decode(codes.words()))
+        return np.take(function(decode(np.arange(low, high + 1))), codes.words() - low)
 
     def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[Column], list[list[Narrow]]]:
         """Some keys, decoded, and the slots of some states."""
@@ -82,6 +82,12 @@ class Rows:
     def slots(self, states: Sequence[int]) -> Words:
         """Which columns of the matrix hold some states."""
         return np.array([place for state in states for place in self._slots(state)], dtype=np.int64)
+
+    def _coded(self, key: int) -> Narrow:
+        if key not in self._codes:
+            fields = self.layout.fields([key], [])
+            (self._codes[key],) = self._unpack(fields, self._extents(fields), [_WORD], [0])
+        return self._codes[key]
 
     def _slots(self, state: int) -> range:
         first = self.layout.words + sum(map(slot_count, self.ops[:state]))
