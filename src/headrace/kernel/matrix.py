@@ -58,26 +58,31 @@ def find_extents(rows, fields, extents):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def unpack(rows, fields, more, places, widths):  # type: ignore[no-untyped-def]
+def unpack(rows, fields, more, places, widths, order):  # type: ignore[no-untyped-def]
     """Fields of rows as columns, each contiguous at a place in memory, with something added to every number.
 
-    Values take `widths` bytes each; of none, nothing is written.
+    Values take `widths` bytes each; of none, nothing is written. Rows come in an `order`, or as they are where it
+    is empty.
     """
+    numbers = np.empty(_BLOCK, dtype=np.uint64)
     for low in range(0, len(rows), _BLOCK):
-        high = min(low + _BLOCK, len(rows))
+        size = min(_BLOCK, len(rows) - low)
+        for i in range(size):
+            numbers[i] = order[low + i] if len(order) else low + i
         for f in range(len(fields)):
             word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
+            place = places[f] + low * widths[f]
             if widths[f] == 8:
-                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int64))
+                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int64))
             elif widths[f] == 4:
-                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int32))
+                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int32))
             elif widths[f] == 2:
-                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int16))
+                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int16))
             elif widths[f] == 1:
-                _unpack(rows, low, high, word, shift, mask, more[f], array_at(places[f], np.int8))
+                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int8))
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _unpack(rows, low, high, word, shift, mask, more, values):  # type: ignore[no-untyped-def]
-    for i in range(low, high):
-        values[i] = np.int64((np.uint64(rows[i, word]) >> shift) & mask) + more
+def _unpack(rows, numbers, size, word, shift, mask, more, values):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        values[i] = np.int64((np.uint64(rows[numbers[i], word]) >> shift) & mask) + more

@@ -25,6 +25,11 @@ _EXTENT, _KIND, _ZONE = b"extent", b"kind", b"zone"
 _WIDTHS = tuple(map(np.dtype, (np.int8, np.int16, np.int32)))
 
 
+def integers_for(bits: int) -> np.dtype[Any]:
+    """The narrowest integers for numbers of so many bits that are not negative."""
+    return next((width for width in _WIDTHS if bits < 8 * width.itemsize), np.dtype(np.int64))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Narrow:
     """A column of integers, dates or times without nulls: values less a base (modulo 2**64).

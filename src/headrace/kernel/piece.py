@@ -54,17 +54,17 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int, by_slice: bool = False
     """Rows of a node as partials; `by_slice`, those of each slice are a part by themselves."""
     if len(rows) == 0:
         return
-    rows, parts = _dealt(plan, node, rows, buckets, by_slice)
+    order, parts = _dealt(plan, node, rows, buckets, by_slice)
     low = 0
-    for size, columns in pack(rows):
+    for size, columns in pack(rows, order):
         own = (part._replace(first=max(part.first - low, 0), end=min(part.end - low, size)) for part in parts)
         yield Partial(node, columns, tuple(part for part in own if part.first < part.end))
         low += size
 
 
-def pack(rows: Rows) -> Iterator[tuple[int, tuple[Column, ...]]]:
-    """Rows as the columns of partials, with the number of rows in each."""
-    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)))
+def pack(rows: Rows, order: Words | None = None) -> Iterator[tuple[int, tuple[Column, ...]]]:
+    """Rows, as they are or in an order, as the columns of partials, with the number of rows in each."""
+    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)), order)
     columns = [*keys, *(slot for slots in states for slot in slots)]
     for low in range(0, len(rows), PARTIAL_ROWS):
         size = min(PARTIAL_ROWS, len(rows) - low)
@@ -77,14 +77,14 @@ def slice_numbers(rows: Rows) -> Words:
     return np.asarray(array_of(numbers))
 
 
-def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> tuple[Rows, list[Part]]:
-    """Rows in the order of their buckets, and which are whose; `by_slice`, inside each of their slices."""
+def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> tuple[Words | None, list[Part]]:
+    """The order of rows by their buckets, and which are whose; `by_slice`, inside each of their slices."""
     bucket_of = _buckets_of(plan, index, rows, buckets)
     if not by_slice:
         counts = np.bincount(bucket_of, minlength=buckets)
         ends = itertools.pairwise([0, *np.cumsum(counts).tolist()])
         parts = [Part(bucket, *own) for bucket, own in enumerate(ends)]
-        return rows if counts.max() == len(rows) else rows.take(np.argsort(bucket_of, kind="stable")), parts
+        return None if counts.max() == len(rows) else np.argsort(bucket_of, kind="stable"), parts
     numbers = slice_numbers(rows)
     order = np.lexsort((numbers, bucket_of))
     bucket_of, numbers = bucket_of[order], numbers[order]
@@ -93,7 +93,7 @@ def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> 
         Part(int(bucket_of[first]), first, end, int(numbers[first]))
         for first, end in itertools.pairwise([0, *edges.tolist(), len(rows)])
     ]
-    return rows.take(order), parts
+    return order, parts
 
 
 def _buckets_of(plan: Plan, index: int, rows: Rows, buckets: int) -> npt.NDArray[np.uint16]:

@@ -15,7 +15,7 @@ from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Layout
 from headrace.kernel.matrix import addresses, find_extents, unpack
-from headrace.kernel.narrow import Column, Narrow
+from headrace.kernel.narrow import Column, Narrow, integers_for
 from headrace.kernel.strided import wrapped
 
 _WORD = pa.int64()
@@ -47,8 +47,10 @@ class Rows:
             return function(decode(codes.words()))
         return np.take(function(decode(np.arange(low, high + 1))), codes.words() - low)
 
-    def columns(self, keys: Sequence[int], states: Sequence[int]) -> tuple[list[Column], list[list[Narrow]]]:
-        """Some keys, decoded, and the slots of some states."""
+    def columns(
+        self, keys: Sequence[int], states: Sequence[int], order: Words | None = None
+    ) -> tuple[list[Column], list[list[Narrow]]]:
+        """Some keys, decoded, and the slots of some states; of the rows as they are, or in an order."""
         places = [self._slots(state) for state in states]
         fields = self.layout.fields(keys, [place for own in places for place in own])
         extents = self._extents(fields)
@@ -59,7 +61,7 @@ class Rows:
                 kinds[number], distances[number] = coder.kind, coder.distance
             else:
                 coded[number] = coder
-        columns = self._unpack(fields, extents, kinds, distances)
+        columns = self._unpack(fields, extents, kinds, distances, order)
         decoded = [
             coded[number].decode(column.words()) if number in coded else column
             for number, column in enumerate(columns[: len(keys)])
@@ -85,8 +87,11 @@ class Rows:
 
     def _coded(self, key: int) -> Narrow:
         if key not in self._codes:
-            fields = self.layout.fields([key], [])
-            (self._codes[key],) = self._unpack(fields, self._extents(fields), [_WORD], [0])
+            values = np.empty(len(self), integers_for(self.layout.places[key].bits))
+            place, width, none = addresses([values]), np.array([values.itemsize]), np.empty(0, np.int64)
+            unpack(self.matrix, self.layout.fields([key], []), np.zeros(1, np.int64), place, width, none)
+            extent = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+            self._codes[key] = Narrow(_WORD, values, 0, *extent)
         return self._codes[key]
 
     def _slots(self, state: int) -> range:
@@ -105,6 +110,7 @@ class Rows:
         extents: Sequence[Sequence[int]],
         kinds: Sequence[pa.DataType],
         distances: Sequence[int],
+        order: Words | None,
     ) -> list[Narrow]:
         """Fields as columns of these types, whose values are so far from the numbers in the rows."""
         columns = [
@@ -114,5 +120,6 @@ class Rows:
         more = [wrapped(far + column.base) for far, column in zip(distances, columns, strict=True)]
         widths = [column.values.itemsize if column.nbytes else 0 for column in columns]
         places = addresses([column.values for column in columns])
-        unpack(self.matrix, fields, np.array(more, dtype=np.int64), places, np.array(widths, dtype=np.int64))
+        chosen = np.empty(0, dtype=np.int64) if order is None else order
+        unpack(self.matrix, fields, np.array(more, np.int64), places, np.array(widths, np.int64), chosen)
         return columns

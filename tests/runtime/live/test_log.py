@@ -10,7 +10,7 @@ import pytest
 from headrace.errors import LogError
 from headrace.kernel.shelf import Files
 from headrace.runtime.live.files import Folder
-from headrace.runtime.live.log import Commit, Counts, Entry, Given, PartialLog, Standing
+from headrace.runtime.live.log import FORMAT, Commit, Counts, Entry, Given, PartialLog, Standing
 
 
 def commit_of(batch: int, *entries: Entry) -> Commit:
@@ -110,8 +110,8 @@ def test_a_damaged_commit_is_an_error(log: PartialLog, tmp_path: Path) -> None:
 def test_another_format_is_refused(log: PartialLog, tmp_path: Path) -> None:
     log.commit(commit_of(0))
     file = tmp_path / "commits" / "000000000000.json"
-    file.write_bytes(file.read_bytes().replace(b'"format": 1', b'"format": 2'))
-    with pytest.raises(LogError, match="format 2"):
+    file.write_bytes(file.read_bytes().replace(b'"format": %d' % FORMAT, b'"format": %d' % (FORMAT + 1)))
+    with pytest.raises(LogError, match=f"has format {FORMAT + 1}.* reads format {FORMAT}"):
         log.latest()
 
 

@@ -25,6 +25,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
+from headrace.kernel.narrow import array_of
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan.build import make_plan
 from headrace.plan.costs import Costs, load_costs
@@ -240,7 +241,7 @@ def _high(
 
 def _check(piece: Ready) -> Check:
     """The last column is the measure; the others, the window first, say what its row is about."""
-    *keys, measure = piece.columns
+    *keys, measure = map(array_of, piece.columns)
     weights = np.ones(piece.rows)
     for number, key in enumerate(keys):
         weights += _hashes(key, number) % np.uint64(WEIGHTS)
