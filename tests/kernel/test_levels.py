@@ -17,7 +17,7 @@ from headrace.algebra.states import Fact
 from headrace.kernel import high
 from headrace.kernel.answer import window_edges
 from headrace.kernel.evaluate import compile_expression
-from headrace.kernel.high import HighLevel, is_for
+from headrace.kernel.high import HighLevel, homes, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.narrow import array_of
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -148,7 +148,8 @@ def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budg
 def answers_of(plan: Plan, pieces: list[Piece]) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of all queries, after both times that partials meet."""
     for last in (False, True):
-        levels = [HighLevel(plan, bucket, BUCKETS, last, conditions=CONDITIONS) for bucket in range(BUCKETS)]
+        own = [[home for home in homes(plan, BUCKETS, last) if home.bucket == bucket] for bucket in range(BUCKETS)]
+        levels = [HighLevel(plan, BUCKETS, last, conditions=CONDITIONS, homes=some) for some in own]
         kept: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Partial) and is_for(plan, piece.node, last):

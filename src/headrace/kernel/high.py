@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
 from headrace.kernel.coding import Coder
@@ -22,8 +23,32 @@ _MOST_APART = 1 << 19
 """Rows that stay apart, at most: more of them take less memory as groups."""
 
 
+class Lot(NamedTuple):
+    """What has to meet: partials for a bucket, of nodes whose rows are dealt as those of `dealt`."""
+
+    bucket: int
+    dealt: int
+
+    @staticmethod
+    def of(plan: Plan, node: int, bucket: int) -> Lot:
+        """The lot of a node's partials."""
+        return Lot(bucket, plan.meeting(node)[1])
+
+
+def homes(plan: Plan, buckets: int, last: bool) -> list[Lot]:
+    """Those of queries without keys or window: these have an answer without records."""
+    alone = [answer for answer in plan.answers if not answer.query.keys and answer.query.window is None]
+    dealt = [plan.meeting(answer.node)[1] for answer in alone if is_for(plan, answer.node, last)]
+    return [Lot(home % buckets, home) for home in dict.fromkeys(dealt)]
+
+
+def is_for(plan: Plan, node: int, last: bool) -> bool:
+    """Whether rows of a node meet the first or the last time that rows come."""
+    return last == (plan.split_at(node) is not None)
+
+
 class HighLevel:
-    """One bucket: merges its partials, and gives the answers of its groups.
+    """Lots of one bucket: merges their partials, and gives the answers of their groups.
 
     Rows come a `last` time where a node's groups are still apart: then all rows of a node are in one bucket.
     """
@@ -31,14 +56,14 @@ class HighLevel:
     def __init__(
         self,
         plan: Plan,
-        bucket: int,
         buckets: int,
         last: bool = False,
         measures: Measures | None = None,
         conditions: Conditions | None = None,
         due: Due | None = None,
+        homes: Iterable[Lot] = (),
     ) -> None:
-        """`due` is what is wanted, where it is not all."""
+        """`due` is what is wanted, where it is not all; `homes` are the lots that need no partials."""
         self._plan = plan
         self._due = due
         self._buckets = buckets
@@ -46,9 +71,8 @@ class HighLevel:
         self._conditions = conditions or {}
         self.measures = measures if measures is not None else Measures()
         self._meetings: dict[int, _Meeting] = {}
-        for home in homes_of(plan, last):
-            if home % buckets == bucket:
-                self._meet(home)
+        for home in homes:
+            self._meet(home.dealt)
 
     def add(self, node: int, columns: Sequence[Column], rows: int) -> None:
         """Take in the columns of a partial that is for this time that rows come."""
@@ -77,17 +101,6 @@ class HighLevel:
         )
         for node in sorted(self._meetings):
             yield from cascade.run(node, self._meetings.pop(node).take())
-
-
-def homes_of(plan: Plan, last: bool) -> list[int]:
-    """The nodes that name the buckets of queries without keys or window: these have an answer without records."""
-    alone = [answer for answer in plan.answers if not answer.query.keys and answer.query.window is None]
-    return [plan.meeting(answer.node)[1] for answer in alone if is_for(plan, answer.node, last)]
-
-
-def is_for(plan: Plan, node: int, last: bool) -> bool:
-    """Whether rows of a node meet the first or the last time that rows come."""
-    return last == (plan.split_at(node) is not None)
 
 
 class _Meeting:

@@ -18,14 +18,11 @@ import pyarrow as pa
 
 from headrace.errors import RunError
 from headrace.kernel.compiled import load_kernels
-from headrace.kernel.low import node_inputs
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.levels import travelling
-from headrace.plan.member import Facts
-from headrace.plan.plan import Answer
 from headrace.plan.search import DEFAULT
 from headrace.query import Query
-from headrace.runtime.finish import WINDOW, Groups, finishing_sql
+from headrace.runtime.finish import Groups, finishing_sql
 from headrace.runtime.known import Known, key_of, recall, remember
 from headrace.runtime.meeting import Line, lines_of, meet
 from headrace.runtime.prepare import BUDGET_BYTES, Prepared, prepare
@@ -117,6 +114,7 @@ class _SharedPass:
         analysis: Future[dict[str, DataFrame]],
     ) -> None:
         self._prepared = prepared
+        self._stream = stream
         self._analysis = analysis
         self._spark = spark
         self._scratch = make_scratch(spark)
@@ -127,17 +125,7 @@ class _SharedPass:
         tasks = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
         rows = travelling(plan, span_us, cores)
         buckets = tasks * max(1, min(_MOST_BUCKETS, round(rows / _ROWS_PER_BUCKET / tasks)))
-        self._groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
-        self._work = Work(
-            plan,
-            tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root]))),
-            tuple(group_schema(*pair, prepared.facts) for pair in zip(plan.answers, self._groups, strict=True)),
-            budget,
-            buckets,
-            tasks,
-            self._scratch,
-            prepared.conditions,
-        )
+        self._work = Work(prepared.brief, budget, buckets, tasks, self._scratch)
         self._kept: DataFrame | None = None
         self._places: dict[int, list[Kept]] = {}
 
@@ -154,8 +142,7 @@ class _SharedPass:
             raise
         for line in lines:
             if line.answer is not None and line.place is not None:
-                kept = Kept(None, line.place, line.start or 0, line.size or 0)
-                self._places.setdefault(line.answer, []).append(kept)
+                self._places.setdefault(line.answer, []).append(line.kept)
         return [line.measures for line in lines if line.measures is not None]
 
     def _lines(self) -> list[Line]:
@@ -181,12 +168,13 @@ class _SharedPass:
     def _low(self) -> DataFrame:
         """At the source where the kernel knows all that the plan needs of Parquet, else through Spark."""
         work, source = self._work, self._prepared.source
+        plan, inputs = work.plan, work.brief.value.inputs
         reading = None
         if source is not None:
             cores = self._spark.sparkContext.defaultParallelism
             ways, facts, session = self._prepared.ways, self._prepared.facts, self._prepared.session
             costs = self._prepared.costs
-            reading = plan_reading(source, work.plan, work.inputs, ways, facts, session, cores, costs)
+            reading = plan_reading(source, plan, inputs, ways, facts, session, cores, costs)
         if reading is not None:
             here = reading
 
@@ -199,7 +187,7 @@ class _SharedPass:
         def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from work.low((batch, None) for batch in batches)
 
-        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(work.inputs)]
+        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(inputs)]
         return self._prepared.frame().selectExpr(*columns).mapInArrow(reduce, PIECES)
 
     def frame(self, number: int) -> DataFrame:
@@ -207,7 +195,8 @@ class _SharedPass:
         answer = self._prepared.plan.answers[number]
         query = answer.query
         expected = self._analysis.result()[query.name].schema
-        sql = finishing_sql(query, self._groups[number], expected.names)
+        groups = Groups.of(query, self._stream.column_names)
+        sql = finishing_sql(query, groups, expected.names)
         finished = self._spark.sql(sql, groups=self._group_frame(number))
         kinds = [(field.name, field.dataType.simpleString()) for field in finished.schema.fields]
         wanted = [(field.name, field.dataType.simpleString()) for field in expected.fields]
@@ -218,7 +207,7 @@ class _SharedPass:
         return finished
 
     def _group_frame(self, number: int) -> DataFrame:
-        schema, window = self._work.schemas[number], self._prepared.plan.answers[number].query.window
+        schema, window = self._work.brief.value.schemas[number], self._work.plan.answers[number].query.window
         kinds = spark_schema(schema)
         if self._kept is not None:
 
@@ -240,17 +229,6 @@ class _SharedPass:
                     yield typed(*reader.read(kept), schema, window)
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
-
-
-def group_schema(answer: Answer, groups: Groups, facts: Facts) -> pa.Schema:
-    """The columns of an answer as they come from the kernel: the window, the keys, the aggregates."""
-    fields = []
-    if answer.query.window is not None:
-        edge = facts[answer.query.window.time].type
-        fields.append(pa.field(WINDOW, pa.struct([pa.field("start", edge), pa.field("end", edge)])))
-    fields += [pa.field(n, facts[key].type) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
-    fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
-    return pa.schema(fields)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
+from headrace.plan.member import Facts
+from headrace.plan.plan import Answer
 from headrace.query import Expression, Query, Source
 from headrace.query.aggregate import find_aggregates, parse_aggregate
 from headrace.query.dialect import span_of
@@ -42,6 +45,17 @@ class Groups:
             for index, key in enumerate(query.keys)
         )
         return Groups(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
+
+
+def group_schema(answer: Answer, groups: Groups, facts: Facts) -> pa.Schema:
+    """The columns of an answer as they come from the kernel: the window, the keys, the aggregates."""
+    fields = []
+    if answer.query.window is not None:
+        edge = facts[answer.query.window.time].type
+        fields.append(pa.field(WINDOW, pa.struct([pa.field("start", edge), pa.field("end", edge)])))
+    fields += [pa.field(n, facts[key].type) for n, key in zip(groups.keys, answer.query.keys, strict=True)]
+    fields += [pa.field(n, recipe.type) for n, recipe in zip(groups.aggregates, answer.recipes, strict=True)]
+    return pa.schema(fields)
 
 
 def finishing_sql(

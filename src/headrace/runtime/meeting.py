@@ -6,16 +6,19 @@ Spark moves the bytes (`Work.shuffled`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from headrace.errors import RunError
 from headrace.kernel.answer import AnswerError
-from headrace.kernel.high import is_for
+from headrace.kernel.high import Lot, is_for
+from headrace.kernel.shelf import Kept
+from headrace.plan.plan import Plan
 from headrace.runtime.results import collected
-from headrace.runtime.worker import PIECES, SCHEMA, Batches, Work, on_tasks
+from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +42,17 @@ class Line(NamedTuple):
     crc: int | None
     measures: str | None
 
+    @property
+    def kept(self) -> Kept:
+        """Where it lies."""
+        return Kept(None, self.place, self.start or 0, self.size or 0, self.crc)
+
+    @property
+    def partial(self) -> tuple[int, Kept]:
+        """A partial, with its node."""
+        assert self.node is not None, "an answer is no partial"
+        return self.node, self.kept
+
 
 def lines_of(pieces: DataFrame) -> list[Line]:
     """The lines of a job; raises `RunError` with what went wrong."""
@@ -47,26 +61,25 @@ def lines_of(pieces: DataFrame) -> list[Line]:
 
 def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = False) -> list[Line]:
     """All partials that are for this time that rows come to what is made of them; other lines stay as they are."""
-    own: dict[int, list[Line]] = {task: [] for task in work.always(last)}
+    lots: dict[Lot, list[Line]] = {home: [] for home in work.homes(last)}
     others = []
     for line in lines:
-        if line.node is not None and is_for(work.plan, line.node, last):
-            own.setdefault(line.task, []).append(line)
+        if line.node is not None and line.bucket is not None and is_for(work.plan, line.node, last):
+            lots.setdefault(Lot.of(work.plan, line.node, line.bucket), []).append(line)
         else:
             others.append(line)
-    waiting = list(own.items())
+    if not lots:
+        return others
+    weights = {lot: _weight(work.plan, partials) for lot, partials in lots.items()}
+    tasks = _shared_out(weights, work.tasks)
 
     def high(number: int) -> Batches:
-        task, partials = waiting[number]
-        batch = pa.RecordBatch.from_pylist([line._asdict() for line in partials], schema=SCHEMA)
-        return work.high(iter([batch]), task, last)
+        return work.high({lot: [line.partial for line in lots[lot]] for lot in tasks[number]}, last)
 
-    if not waiting:
-        return others
-    if sum(_weight(work, partials) for _, partials in waiting) > _FEW:
-        return others + lines_of(on_tasks(spark, len(waiting), high, PIECES))
+    if sum(weights.values()) > _FEW:
+        return others + lines_of(on_tasks(spark, len(tasks), high, PIECES))
     try:
-        made = [batch for number in range(len(waiting)) for batch in high(number)]
+        made = [batch for number in range(len(tasks)) for batch in high(number)]
     except AnswerError as error:
         raise RunError(str(error)) from error
     except (pa.ArrowException, OSError) as error:
@@ -74,5 +87,15 @@ def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = Fa
     return others + [Line(*row.values()) for batch in made for row in batch.select(Line._fields).to_pylist()]
 
 
-def _weight(work: Work, partials: Sequence[Line]) -> int:
-    return sum((line.rows or 0) * len(work.plan.below(line.node or 0)) for line in partials)
+def _weight(plan: Plan, partials: Sequence[Line]) -> int:
+    """The rows of partials, each counted for every node that is made of it."""
+    return sum((line.rows or 0) * len(plan.below(line.node or 0)) for line in partials)
+
+
+def _shared_out(weights: Mapping[Lot, int], most: int) -> list[list[Lot]]:
+    """Lots for so many tasks, at most: the heaviest first, each to who has least."""
+    tasks: list[tuple[int, list[Lot]]] = [(0, []) for _ in range(min(most, len(weights)))]
+    for lot in sorted(weights, key=lambda lot: weights[lot], reverse=True):
+        weight, own = tasks[0]
+        heapq.heapreplace(tasks, (weight + weights[lot], [*own, lot]))
+    return [own for _, own in tasks]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.algebra.states import Fact
 from headrace.kernel.conditions import Conditions
-from headrace.kernel.low import table_bytes
+from headrace.kernel.low import node_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import Guarded, guarded
@@ -21,9 +21,12 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
 from headrace.query.functions import spark_functions
+from headrace.runtime.finish import Groups, group_schema
 from headrace.runtime.reference import analyse
 from headrace.runtime.session import user_functions
 from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sizes_by_sample
+from headrace.runtime.told import Told
+from headrace.runtime.worker import Brief
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class Prepared:
     source: Source | None
     session: Session
     ways: Ways
-    conditions: Conditions
+    brief: Told[Brief]
     costs: Costs
 
     def renewed(self, stream: Stream, spark: SparkSession) -> Prepared | None:
@@ -103,7 +106,16 @@ def prepare(
     conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
     cores, memory, costs = spark.sparkContext.defaultParallelism, table_bytes(budget), load_costs()
     plan = Planner(facts, sizes, cores, costs, memory, filters).plan(inner, search)
-    return Prepared(inner, plan, facts, lambda: frame, source, session, ways, conditions, costs)
+    brief = Told(_brief(plan, facts, conditions, stream), spark)
+    return Prepared(inner, plan, facts, lambda: frame, source, session, ways, brief, costs)
+
+
+def _brief(plan: Plan, facts: Facts, conditions: Conditions, stream: Stream) -> Brief:
+    """What workers have to know of a plan."""
+    inputs = dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root]))
+    groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
+    schemas = (group_schema(*pair, facts) for pair in zip(plan.answers, groups, strict=True))
+    return Brief(plan, tuple(inputs), tuple(schemas), conditions)
 
 
 def facts_of(types: Mapping[Expression, pa.DataType], source: Source | None) -> dict[Expression, Fact]:

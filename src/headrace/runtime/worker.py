@@ -7,7 +7,7 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from headrace.kernel.answer import window_edges
 from headrace.kernel.cascade import Measures
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
-from headrace.kernel.high import HighLevel, homes_of, is_for
+from headrace.kernel.high import HighLevel, Lot, homes, is_for
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.narrow import Column, array_of, joined
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -27,6 +27,7 @@ from headrace.plan.plan import Plan
 from headrace.query import Expression, Window
 from headrace.runtime.profile import pack_measures
 from headrace.runtime.scratch import Scratch
+from headrace.runtime.told import Told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,63 +71,69 @@ def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lin
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """All that a worker has to know; it travels with each task.
+class Brief:
+    """All that a worker has to know of a plan.
 
-    `schemas` are those of the answers' columns, `scratch` is where these are kept (None: Spark does it). Partials
-    are dealt to `buckets`, small enough for the processor's cache, and these to so many `tasks`. `conditions` are
-    those that can be computed of rows.
+    `schemas` are those of the answers' columns, and `conditions` those that can be computed of rows.
     """
 
     plan: Plan
     inputs: tuple[Expression, ...]
     schemas: tuple[pa.Schema, ...]
+    conditions: Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a worker does, and with what; it travels with each task.
+
+    `scratch` is where answers are kept (None: Spark does it). Partials are dealt to `buckets`, small enough for
+    the processor's cache, and these to so many `tasks`.
+    """
+
+    brief: Told[Brief]
     budget: int
     buckets: int
     tasks: int
     scratch: Scratch | None
-    conditions: Conditions
     due: Due | None = None
     """In a stream: what is wanted of the plan for now."""
 
+    @property
+    def plan(self) -> Plan:
+        """The plan that it is about."""
+        return self.brief.value.plan
+
     def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to pieces."""
-        level = LowLevel(self.plan, self.inputs, self.budget, self.buckets, own, self.conditions)
+        brief = self.brief.value
+        level = LowLevel(brief.plan, brief.inputs, self.budget, self.buckets, own, brief.conditions)
         yield from self.rows(level.run(records), level.measures)
 
-    def high(self, batches: Batches, task: int, last: bool) -> Batches:
-        """The partials of a task's buckets to answers; what is an answer, or for the last time, passes through."""
-        found: dict[int, list[tuple[int, Kept]]] = {}
-        for batch in batches:
-            passing = []
-            for row, values in enumerate(batch.drop_columns(["blob"]).to_pylist()):
-                node = values["node"]
-                if node is None or not is_for(self.plan, node, last):
-                    passing.append(row)
-                else:
-                    blob = batch["blob"][row].as_buffer()  # None where there is a place
-                    kept = Kept(blob, values["place"], values["start"], values["size"], values["crc"])
-                    found.setdefault(values["bucket"], []).append((node, kept))
-            if passing:
-                yield batch.take(passing)
-        measures = Measures()
+    def high(self, lots: Mapping[Lot, Iterable[tuple[int, Kept]]], last: bool) -> Batches:
+        """Partials, lot by lot, each with its node, to answers and to partials for the last time."""
+        brief, measures, homes = self.brief.value, Measures(), frozenset(self.homes(last))
 
         def pieces() -> Iterator[Piece]:
-            for bucket in range(task, self.buckets, self.tasks):
+            for lot in sorted(lots):
                 reader = self.scratch.reader() if self.scratch is not None else Reader(None)
-                level = HighLevel(self.plan, bucket, self.buckets, last, measures, self.conditions, self.due)
-                for node, kept in found.pop(bucket, ()):
+                own = homes.intersection([lot])
+                level = HighLevel(brief.plan, self.buckets, last, measures, brief.conditions, self.due, own)
+                for node, kept in lots[lot]:
                     level.add(node, *reader.read(kept))
                 yield from level.finish()
 
         yield from self.rows(pieces(), measures)
 
-    def always(self, last: bool) -> frozenset[int]:
-        """The tasks that have something to give also where no partial comes to them."""
-        return frozenset(home % self.buckets % self.tasks for home in homes_of(self.plan, last))
+    def homes(self, last: bool) -> list[Lot]:
+        """The lots that have an answer also where no partial comes to them."""
+        return homes(self.plan, self.buckets, last)
 
     def shuffled(self, pieces: DataFrame, last: bool = False) -> DataFrame:
-        """Partials of a bucket together, by Spark; a last time only where a node's rows are still in several."""
+        """Partials of a bucket together, by Spark; a last time only where a node's rows are still in several.
+
+        What is an answer, or for the last time, passes through.
+        """
         if last and not self.plan.split_nodes:
             return pieces
 
@@ -135,7 +142,20 @@ class Work:
 
             context = TaskContext.get()
             assert context is not None
-            yield from self.high(batches, context.partitionId(), last)
+            own = [home for home in self.homes(last) if home.bucket % self.tasks == context.partitionId()]
+            lots: dict[Lot, list[tuple[int, Kept]]] = {home: [] for home in own}
+            for batch in batches:
+                passing = []
+                for row, values in enumerate(batch.drop_columns(["blob"]).to_pylist()):
+                    node = values["node"]
+                    if node is None or not is_for(self.plan, node, last):
+                        passing.append(row)
+                    else:
+                        lot, blob = Lot.of(self.plan, node, values["bucket"]), batch["blob"][row].as_buffer()
+                        lots.setdefault(lot, []).append((node, Kept(blob)))
+                if passing:
+                    yield batch.take(passing)
+            yield from self.high(lots, last)
 
         return pieces.repartitionById(self.tasks, "task").mapInArrow(high, PIECES)
 

@@ -23,9 +23,9 @@ from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import compile_expression
-from headrace.kernel.high import HighLevel, is_for
+from headrace.kernel.high import HighLevel, Lot, homes, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
-from headrace.kernel.narrow import array_of
+from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan.build import make_plan
 from headrace.plan.costs import Costs, load_costs
@@ -206,7 +206,7 @@ def _read(
 def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Conditions) -> Iterator[Ready]:
     """Pieces of the low level to answers; rows may come a last time where a node's groups are still apart."""
     for last in (False, True):
-        waiting: dict[int, list[tuple[int, Sequence[pa.Array], int]]] = {}
+        waiting: dict[Lot, list[tuple[int, Sequence[Column], int]]] = {}
         passing: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Ready):
@@ -214,7 +214,8 @@ def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Cond
             elif is_for(plan, piece.node, last):
                 for bucket, first, end, _ in piece.parts:
                     columns = [column.slice(first, end - first) for column in piece.columns]
-                    waiting.setdefault(bucket, []).append((piece.node, columns, end - first))
+                    lot = Lot.of(plan, piece.node, bucket)
+                    waiting.setdefault(lot, []).append((piece.node, columns, end - first))
             else:
                 passing.append(piece)
         pieces = _high(plan, waiting, passing, buckets, last, conditions)
@@ -225,16 +226,17 @@ def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Cond
 
 def _high(
     plan: Plan,
-    waiting: dict[int, list[tuple[int, Sequence[pa.Array], int]]],
+    waiting: dict[Lot, list[tuple[int, Sequence[Column], int]]],
     passing: list[Piece],
     buckets: int,
     last: bool,
     conditions: Conditions,
 ) -> Iterator[Piece]:
     yield from passing
-    for bucket in range(buckets):
-        level = HighLevel(plan, bucket, buckets, last, conditions=conditions)
-        for node, columns, rows in waiting.pop(bucket, ()):
+    always = homes(plan, buckets, last)
+    for lot in sorted({*waiting, *always}):
+        level = HighLevel(plan, buckets, last, conditions=conditions, homes={lot}.intersection(always))
+        for node, columns, rows in waiting.pop(lot, ()):
             level.add(node, columns, rows)
         yield from level.finish()
 

@@ -35,7 +35,7 @@ class _Lot(NamedTuple):
 
     def merge(self, shelf: Files, folder: str) -> list[dict[str, object]]:
         """Put the rows of all into one on the shelf."""
-        reader, level = Reader(folder), HighLevel(self.plan, 0, 1)
+        reader, level = Reader(folder), HighLevel(self.plan, 1)
         for kept in self.kept:
             level.add(self.node, *reader.read(kept))
         lines: list[dict[str, object]] = []

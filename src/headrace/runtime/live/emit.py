@@ -31,7 +31,8 @@ from headrace.runtime.live.walk import LINES, Walk
 from headrace.runtime.meeting import Line, lines_of, meet
 from headrace.runtime.results import collected
 from headrace.runtime.scratch import Scratch
-from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
+from headrace.runtime.told import Told
+from headrace.runtime.worker import PIECES, Batches, Brief, Work, on_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +115,8 @@ class Emitter:
 
     def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
         tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
-        return Work(plan, (), (), self._budget, commit.buckets, tasks, Scratch(shelf), conditions, due)
+        brief = Told(Brief(plan, (), (), conditions), self._spark)
+        return Work(brief, self._budget, commit.buckets, tasks, Scratch(shelf), due)
 
     def _line(self, work: Work, node: int, entry: Entry) -> Line:
         kept = self._log.kept(entry)
@@ -130,8 +132,7 @@ def _note(plan: Plan, lines: Iterable[Line], found: Emitted) -> None:
     """Answers that are ready."""
     for line in lines:
         if line.answer is not None:
-            kept = Kept(None, line.place, line.start or 0, line.size or 0)
-            found.note(plan.answers[line.answer].query.name, line.rows or 0, kept)
+            found.note(plan.answers[line.answer].query.name, line.rows or 0, line.kept)
 
 
 def _without(due: Mapping[str, Numbers], queries: Collection[str]) -> dict[str, Numbers]:
@@ -241,7 +242,7 @@ class _Way:
     def run(self, measures: Measures, shelf: str | None) -> Iterator[Piece]:
         """Down the tree, to partials of the other plan."""
         reader = Reader(shelf)
-        level = HighLevel(self.plan, 0, self.buckets, conditions=self.conditions, due=self.due)
+        level = HighLevel(self.plan, self.buckets, conditions=self.conditions, due=self.due)
         for kept in self.kept:
             level.add(self.root, *reader.read(kept))
         cascade = Cascade(

@@ -26,8 +26,7 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression, Query, Window
-from headrace.runtime.batch import group_schema
-from headrace.runtime.finish import Groups, finishing_sql
+from headrace.runtime.finish import Groups, finishing_sql, group_schema
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.records import Records
 from headrace.runtime.prepare import arrow_types, session_of, types_of

@@ -33,7 +33,7 @@ class Walk:
         answers = Answers(version, self.places, self.mark)
         for due, partials in self.steps:
             # All rows of a group are here.
-            level = HighLevel(version.plan, 0, 1, last=True, conditions=version.conditions, due=due)
+            level = HighLevel(version.plan, 1, last=True, conditions=version.conditions, due=due)
             for root, kept in partials:
                 level.add(root, *reader.read(kept))
             answers.add(piece for piece in level.finish() if isinstance(piece, Ready))
