@@ -26,6 +26,9 @@ from headrace.plan.plan import Node, Plan
 from headrace.plan.slices import Slices
 from headrace.query import Expression
 
+_ROOM = 1.5
+"""Room for groups, in times of those that are expected: a small table stays in the nearest caches."""
+
 
 @dataclass(slots=True)
 class Measure:
@@ -113,9 +116,13 @@ class Cascade:
                 self.gatherings[child].pour(parent)
                 measure.add(len(rows), 0, 0, time.perf_counter() - begin)
             else:
-                made = reduce_to(parent, self.plan.nodes[child], self.conditions)
+                made = reduce_to(parent, self.plan.nodes[child], self.conditions, self._share(index, child))
                 measure.add(len(rows), len(made), made.matrix.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, made, sure)
+
+    def _share(self, parent: int, child: int) -> float:
+        """Which part of a parent's rows a child is thought to have."""
+        return self.plan.rows[child] / max(1.0, self.plan.rows[parent])
 
     def _chosen_above(self, index: int, due: Due) -> bool:
         """Whether a node's rows come from those that are wanted of its parent, all of which are wanted here."""
@@ -162,11 +169,11 @@ def make_reducer(node: Node, expect: int = 0) -> Reducer:
     return Reducer([state.op for state in node.states], expect)
 
 
-def reduce_to(parent: Parent, child: Node, conditions: Conditions) -> Rows:
-    """The rows of a child from those of its parent."""
+def reduce_to(parent: Parent, child: Node, conditions: Conditions, share: float = 1.0) -> Rows:
+    """The rows of a child from those of its parent, of which it is thought to have this share."""
     if len(parent.rows) and parent.in_order(child):
         return parent.rows_of(child, Coding())
-    reducer = make_reducer(child, expect=len(parent.rows))
+    reducer = make_reducer(child, expect=int(len(parent.rows) * min(1.0, _ROOM * share)))
     pour(parent, child, reducer, Coding(), conditions)
     return reducer.rows
 

@@ -130,7 +130,9 @@ def fill(fields, slots, chosen, low, size, words, block):  # type: ignore[no-unt
     block[:words, :size] = 0
     for f in range(len(fields)):
         address, width, step, base, shift, mask, word, place, picked = fields[f]
-        if step != 1 or shift != 0 or mask != ALL_BITS or picked != 0:
+        if width == 8 and step != 1 and picked == 0:
+            _put_words(fields[f], low, size, block[word])
+        elif step != 1 or shift != 0 or mask != ALL_BITS or picked != 0:
             _put(fields[f], chosen, low, size, block)
         elif width == 8:
             values = array_at(address + 8 * low, np.int64)
@@ -182,6 +184,15 @@ def _put_narrow(address, width, step, base, picked, chosen, low, size, out):  # 
         slot_1 = array_at(address, np.int8)
         for j in range(size):
             out[j] = np.int64(slot_1[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
+
+
+@numba.njit(nogil=True, cache=True)
+def _put_words(field, low, size, out):  # type: ignore[no-untyped-def]
+    """A field of rows, all of which are meant."""
+    address, _, step, base, shift, mask, _, place, _ = field
+    values, own, to = array_at(address + 8 * low * step, np.int64), np.uint64(shift), np.uint64(place)
+    for j in range(size):
+        out[j] |= np.int64((np.uint64(values[np.uint64(j * step)] - base) >> own & np.uint64(mask)) << to)
 
 
 @numba.njit(nogil=True, cache=True)

@@ -11,12 +11,17 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.combine import combine
 from headrace.kernel.strided import BLOCK, Strided, fill
 
 _LEAST_CAPACITY = 1 << 10
+_ROW_BITS = 28
+_ROW = (1 << _ROW_BITS) - 1
+_ENTRIES = 4
+"""Of the index, for each row that there is room for."""
 _LINE_BYTES = 64
 _PAGE_BYTES = 4096
 
@@ -24,8 +29,8 @@ _PAGE_BYTES = 4096
 class Table:
     """Rows by key, in the order in which keys came first; open addressing, grown at half full.
 
-    An entry of the hash index holds the row's number and 31 bits of its hash, so that a probe that misses hardly
-    ever touches a row.
+    An entry of the hash index holds the row's number and four bits of its hash, so that a probe that misses seldom
+    touches a row. The index is large and its entries are small: most keys are where they are first looked for.
     """
 
     def __init__(self, words: int, ops: tuple[Op, ...], expect: int = 0) -> None:
@@ -38,7 +43,7 @@ class Table:
         self._count = 0
         # Memory that is never touched costs nothing.
         capacity = max(_LEAST_CAPACITY, 1 << (expect + BLOCK).bit_length())
-        self._index = np.zeros(2 * capacity, dtype=np.int64)
+        self._index = _empty_index(capacity)
         self._rows = _aligned(capacity, self.width)
 
     def __len__(self) -> int:
@@ -86,8 +91,15 @@ class Table:
         rows = _aligned(capacity, self.width)
         rows[: self._count] = self._rows[: self._count]
         self._rows = rows
-        self._index = np.zeros(2 * capacity, dtype=np.int64)
+        self._index = _empty_index(capacity)
         _reindex(self._rows, self._count, self.words, self._index)
+
+
+def _empty_index(capacity: int) -> npt.NDArray[np.uint32]:
+    """An index for so many rows."""
+    if capacity > _ROW:
+        raise MemoryError(f"a table of more than {_ROW:,} groups; more tasks have fewer each")
+    return np.zeros(_ENTRIES * capacity, dtype=np.uint32)
 
 
 def _aligned(count: int, width: int) -> Words:
@@ -116,7 +128,7 @@ def _finish(h):  # type: ignore[no-untyped-def]
 
 @numba.njit(nogil=True, cache=True, inline="always")
 def _tag(h):  # type: ignore[no-untyped-def]
-    return np.int64(h >> np.uint64(33)) << np.int64(32)
+    return np.uint32(h >> np.uint64(32 + _ROW_BITS)) << np.uint32(_ROW_BITS)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -130,7 +142,7 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
         place = h & mask
         while index[place] != 0:
             place = (place + np.uint64(1)) & mask
-        index[place] = _tag(h) | (g + 1)
+        index[place] = _tag(h) | np.uint32(g + 1)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -177,7 +189,7 @@ def _fetch(block, size, words, index, rows, hashes, entries):  # type: ignore[no
         entries[i] = index[hashes[i] & mask]
     for i in range(size):
         if entries[i] != 0:
-            entries[i] = rows[(entries[i] & np.int64(0xFFFFFFFF)) - 1, 0]
+            entries[i] = rows[(entries[i] & np.int64(_ROW)) - 1, 0]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -197,13 +209,13 @@ def _find(batch, size, words, index, rows, count, hashes, into, known):  # type:
         while g < 0:
             entry = index[place]
             if entry == 0:
-                index[place] = tag | (count + 1)
+                index[place] = tag | np.uint32(count + 1)
                 for j in range(width):
                     rows[count, j] = batch[i, j]
                 g = count
                 count += 1
-            elif (entry & ~np.int64(0xFFFFFFFF)) == tag:
-                g = (entry & np.int64(0xFFFFFFFF)) - 1
+            elif entry >> np.uint32(_ROW_BITS) == tag >> np.uint32(_ROW_BITS):
+                g = np.int64(entry & np.uint32(_ROW)) - 1
                 for j in range(words):
                     if rows[g, j] != batch[i, j]:
                         g = np.int64(-1)
