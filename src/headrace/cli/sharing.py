@@ -107,7 +107,7 @@ def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tu
 
         tell("loading compiled functions")
         load_kernels()
-        keep_memory(1 << 30)  # as workers do, of which none has so much: what one strategy leaves is for the next
+        keep_memory()  # as workers do: what one strategy leaves is for the next
         for records, grouped in ((few, False), (field, True)):
             for queries in draw(records, wanted.queries, wanted.seed):
                 timed += measure(records, queries, grouped, wanted.rounds, tell)

@@ -12,20 +12,22 @@ from pyspark import daemon
 
 from headrace.kernel.compiled import load_kernels
 
-_TRIM, _TOP_PAD, _MMAP = -1, -2, -3
+_TRIM, _TOP_PAD, _MAPPED = -1, -2, -4
 """What glibc's `mallopt` can be told about."""
+_MOST_KEPT = 1 << 30
+"""Bytes that a process keeps at most: about what a worker of the usual budget comes to hold."""
 
 
-def keep_memory(most: int = 1 << 28) -> None:
-    """Have memory that tables leave stay in the process, for the next ones: so many bytes at most.
+def keep_memory() -> None:
+    """Have memory that tables leave stay in the process, for the next ones.
 
     Else it goes back to the system, which clears each page when it is wanted again: that took up to a fifth of a
     task's time. Where there is no glibc, memory is managed as it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_MMAP, 1 << 25)  # the most that it takes
-        mallopt(_TRIM, most)
+        mallopt(_MAPPED, 0)  # large tables too come from what is kept: none is mapped, and unmapped, by itself
+        mallopt(_TRIM, _MOST_KEPT)
         mallopt(_TOP_PAD, 1 << 26)
 
 

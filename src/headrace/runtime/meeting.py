@@ -23,8 +23,10 @@ from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FEW = 1 << 20
-"""Rows, each counted for every node that is made of it, that one core has done before a job would have begun."""
+_FEW_S = 0.04
+"""What takes one core no longer is done by the driver before a job would have begun."""
+_MEETING_S = 2e-7
+"""What one core takes to read a row that has travelled, and to combine it with others of its group."""
 
 
 class Line(NamedTuple):
@@ -70,13 +72,13 @@ def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = Fa
             others.append(line)
     if not lots:
         return others
-    weights = {lot: _weight(work.plan, partials) for lot, partials in lots.items()}
-    tasks = _shared_out(weights, work.tasks)
+    seconds = {lot: _seconds(work.plan, partials) for lot, partials in lots.items()}
+    tasks = _shared_out(seconds, work.tasks)
 
     def high(number: int) -> Batches:
         return work.high({lot: [line.partial for line in lots[lot]] for lot in tasks[number]}, last)
 
-    if sum(weights.values()) > _FEW:
+    if sum(seconds.values()) > _FEW_S:
         return others + lines_of(on_tasks(spark, len(tasks), high, PIECES))
     try:
         made = [batch for number in range(len(tasks)) for batch in high(number)]
@@ -87,15 +89,21 @@ def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = Fa
     return others + [Line(*row.values()) for batch in made for row in batch.select(Line._fields).to_pylist()]
 
 
-def _weight(plan: Plan, partials: Sequence[Line]) -> int:
-    """The rows of partials, each counted for every node that is made of it."""
-    return sum((line.rows or 0) * len(plan.below(line.node or 0)) for line in partials)
+def _seconds(plan: Plan, partials: Sequence[Line]) -> float:
+    """What one core takes, as the planner has it, to make all that comes of partials."""
+    return sum((line.rows or 0) * _seconds_for_each(plan, line.node or 0) for line in partials)
 
 
-def _shared_out(weights: Mapping[Lot, int], most: int) -> list[list[Lot]]:
-    """Lots for so many tasks, at most: the heaviest first, each to who has least."""
-    tasks: list[tuple[int, list[Lot]]] = [(0, []) for _ in range(min(most, len(weights)))]
-    for lot in sorted(weights, key=lambda lot: weights[lot], reverse=True):
-        weight, own = tasks[0]
-        heapq.heapreplace(tasks, (weight + weights[lot], [*own, lot]))
-    return [own for _, own in tasks]
+def _seconds_for_each(plan: Plan, node: int) -> float:
+    """What one core takes for a row of a node: to let it meet others, and for all that is made of it."""
+    below = sum(plan.expected[other].seconds for other in plan.below(node) if other != node)
+    return _MEETING_S + below / max(1.0, plan.rows[node])
+
+
+def _shared_out(seconds: Mapping[Lot, float], most: int) -> list[list[Lot]]:
+    """Lots for so many tasks, at most: the one that takes longest first, each to who has least."""
+    tasks: list[tuple[float, int, list[Lot]]] = [(0.0, place, []) for place in range(min(most, len(seconds)))]
+    for lot in sorted(seconds, key=lambda lot: seconds[lot], reverse=True):
+        taken, place, own = tasks[0]
+        heapq.heapreplace(tasks, (taken + seconds[lot], place, [*own, lot]))
+    return [own for _, _, own in tasks]
