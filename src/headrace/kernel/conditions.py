@@ -14,9 +14,10 @@ from headrace.query import Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Atom:
     """A compiled condition that raises for no record, and the keys that it takes, in the evaluator's order."""
 
+    expression: Expression
     evaluator: Evaluator
     keys: tuple[Expression, ...]
 
@@ -29,5 +30,7 @@ class Condition:
         return truth(self.evaluator(dict(zip(names, map(array_of, columns), strict=True))))
 
 
+Condition = tuple[Atom, ...]
+"""Atoms all of which have to be true: other conditions may have some of them too."""
 Conditions = Mapping[Expression, Condition]
 """The conditions that can be computed of rows."""

@@ -10,6 +10,9 @@ import numpy as np
 from headrace.algebra.ops import Words
 from headrace.kernel.strided import ALL_BITS, WORD_BITS, Codes, Field, wrapped
 
+Bits = tuple[int, int, int]
+"""Some bits of a row: which word they are in, how far they are shifted, and what masks them then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -64,9 +67,8 @@ class Layout:
             found[place.word] |= wrapped(((1 << place.bits) - 1) << place.shift)
         return found
 
-    def fields(self, columns: Sequence[int], slots: Sequence[int]) -> Words:
-        """For `matrix.py`: where the codes of some columns are, and slots, which take a whole word."""
+    def fields(self, columns: Sequence[int], slots: Sequence[int]) -> list[Bits]:
+        """Where the codes of some columns are, and slots, which take a whole word."""
         places = [self.places[column] for column in columns]
         fields = [(place.word, place.shift, wrapped((1 << place.bits) - 1)) for place in places]
-        fields += [(slot, 0, ALL_BITS) for slot in slots]
-        return np.array(fields, dtype=np.int64).reshape(len(fields), 3)
+        return [*fields, *((slot, 0, ALL_BITS) for slot in slots)]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 1 << 8
-"""Rows whose cache lines are still there when the next column is copied."""
+"""Rows whose words are still in the nearest cache when the next column is written."""
 _FAR = 1 << 40
 """More values than any column has: compiled functions look at no bounds."""
 
@@ -42,47 +42,104 @@ def array_at(address, dtype):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def find_extents(rows, fields, extents):  # type: ignore[no-untyped-def]
-    """Write the least and the greatest number of each field: codes are (word, shift, mask), slots whole words."""
-    for low in range(0, len(rows), _BLOCK):
-        high = min(low + _BLOCK, len(rows))
-        for f in range(len(fields)):
-            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
-            if low == 0:
-                extents[f, :] = np.int64((np.uint64(rows[0, word]) >> shift) & mask)
-            least, most = extents[f, 0], extents[f, 1]
-            for i in range(low, high):
-                number = np.int64((np.uint64(rows[i, word]) >> shift) & mask)
-                least, most = min(least, number), max(most, number)
-            extents[f, 0], extents[f, 1] = least, most
+def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped-def]
+    """Fields of rows as columns, each at a place in memory that has room for 8 bytes a row.
 
+    A field is a number of `words` (the columns of the rows that are read), a shift, a mask, what is added
+    to every number, and how many bytes a value may take. A column takes as few as will do: it is written as it was
+    begun, and written anew, wider, when a number comes that does not fit. Of each, `told` are the least number and
+    the greatest, the bytes of a value, and the base that values have more than the numbers.
 
-@numba.njit(nogil=True, cache=True)
-def unpack(rows, fields, more, places, widths, order):  # type: ignore[no-untyped-def]
-    """Fields of rows as columns, each contiguous at a place in memory, with something added to every number.
-
-    Values take `widths` bytes each; of none, nothing is written. Rows come in an `order`, or as they are where it
-    is empty.
+    Rows come in an `order`, or as they are where it is empty.
     """
-    numbers = np.empty(_BLOCK, dtype=np.uint64)
+    block = np.empty((len(words), _BLOCK), dtype=np.int64)
+    numbers, moving = np.empty(_BLOCK, dtype=np.int64), np.empty(_BLOCK, dtype=np.int64)
     for low in range(0, len(rows), _BLOCK):
         size = min(_BLOCK, len(rows) - low)
         for i in range(size):
-            numbers[i] = order[low + i] if len(order) else low + i
+            row = np.uint64(order[low + i] if len(order) else low + i)
+            for word in range(len(words)):
+                block[word, i] = rows[row, words[word]]
         for f in range(len(fields)):
-            word, shift, mask = fields[f, 0], np.uint64(fields[f, 1]), np.uint64(fields[f, 2])
-            place = places[f] + low * widths[f]
-            if widths[f] == 8:
-                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int64))
-            elif widths[f] == 4:
-                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int32))
-            elif widths[f] == 2:
-                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int16))
-            elif widths[f] == 1:
-                _unpack(rows, numbers, size, word, shift, mask, more[f], array_at(place, np.int8))
+            word, shift, mask, more, widest = fields[f]
+            least, most = _read(block[word], size, np.uint64(shift), np.uint64(mask), more, numbers)
+            width, base = told[f, 2], told[f, 3]
+            if low != 0:
+                least, most = min(least, told[f, 0]), max(most, told[f, 1])
+            if width == 0 or not (_fits(least, width, base) and _fits(most, width, base)):
+                upwards = width == 0 or _fits(least, width, base)
+                wider, moved = _narrowest(least, most, upwards, widest)
+                for behind in range(low - _BLOCK, -1, -_BLOCK):
+                    _load(places[f], width, behind, base, moving)
+                    _store(places[f], wider, behind, _BLOCK, moved, moving)
+                width, base = wider, moved
+            told[f, 0], told[f, 1], told[f, 2], told[f, 3] = least, most, width, base
+            _store(places[f], width, low, size, base, numbers)
+
+
+@numba.njit(nogil=True, cache=True)
+def _read(words, size, shift, mask, more, numbers):  # type: ignore[no-untyped-def]
+    """Write the numbers that some bits of words are; gives the least and the greatest."""
+    least, most = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)
+    for i in range(size):
+        number = np.int64((np.uint64(words[i]) >> shift) & mask) + more
+        numbers[i] = number
+        least, most = min(least, number), max(most, number)
+    return least, most
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _unpack(rows, numbers, size, word, shift, mask, more, values):  # type: ignore[no-untyped-def]
-    for i in range(size):
-        values[i] = np.int64((np.uint64(rows[numbers[i], word]) >> shift) & mask) + more
+def _fits(number, width, base):  # type: ignore[no-untyped-def]
+    bits = np.uint64(8 * width)
+    half = np.uint64(1) << (bits - np.uint64(1))
+    return width == 8 or np.uint64(number + base) + half < np.uint64(1) << bits
+
+
+@numba.njit(nogil=True, cache=True)
+def _narrowest(least, most, upwards, widest):  # type: ignore[no-untyped-def]
+    """The bytes of values between these two, and their base; what is left is for greater ones, or for less."""
+    span, width = np.uint64(most - least), np.int64(1)
+    while width < widest and span >> np.uint64(8 * width) != 0:
+        width *= 2
+    if width >= widest:
+        return widest, np.int64(0)
+    half = np.int64(1) << (8 * width - 1)
+    return width, -least - half if upwards else half - 1 - most
+
+
+@numba.njit(nogil=True, cache=True)
+def _load(place, width, low, base, numbers):  # type: ignore[no-untyped-def]
+    """A block of numbers from a column."""
+    if width == 4:
+        values_4 = array_at(place + 4 * low, np.int32)
+        for i in range(_BLOCK):
+            numbers[i] = values_4[i] - base
+    elif width == 2:
+        values_2 = array_at(place + 2 * low, np.int16)
+        for i in range(_BLOCK):
+            numbers[i] = values_2[i] - base
+    else:
+        values_1 = array_at(place + low, np.int8)
+        for i in range(_BLOCK):
+            numbers[i] = values_1[i] - base
+
+
+@numba.njit(nogil=True, cache=True)
+def _store(place, width, low, size, base, numbers):  # type: ignore[no-untyped-def]
+    """Numbers into a column, from a row on."""
+    if width == 8:
+        values_8 = array_at(place + 8 * low, np.int64)
+        for i in range(size):
+            values_8[i] = numbers[i] + base
+    elif width == 4:
+        values_4 = array_at(place + 4 * low, np.int32)
+        for i in range(size):
+            values_4[i] = numbers[i] + base
+    elif width == 2:
+        values_2 = array_at(place + 2 * low, np.int16)
+        for i in range(size):
+            values_2[i] = numbers[i] + base
+    else:
+        values_1 = array_at(place + low, np.int8)
+        for i in range(size):
+            values_1[i] = numbers[i] + base

@@ -25,11 +25,6 @@ _EXTENT, _KIND, _ZONE = b"extent", b"kind", b"zone"
 _WIDTHS = tuple(map(np.dtype, (np.int8, np.int16, np.int32)))
 
 
-def integers_for(bits: int) -> np.dtype[Any]:
-    """The narrowest integers for numbers of so many bits that are not negative."""
-    return next((width for width in _WIDTHS if bits < 8 * width.itemsize), np.dtype(np.int64))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Narrow:
     """A column of integers, dates or times without nulls: values less a base (modulo 2**64).
@@ -55,6 +50,15 @@ class Narrow:
             if width.itemsize < held.itemsize and most - least < 2 * half:
                 return Narrow(kind, np.empty(rows, width), wrapped(-least - half), least, most)
         return Narrow(kind, np.empty(rows, held), 0, least, most)
+
+    @staticmethod
+    def written(kind: pa.DataType, room: npt.NDArray[np.int8], told: Sequence[int]) -> Narrow:
+        """A column that `matrix.unpack` has written to where there was room for 8 bytes a row."""
+        rows, (least, most, width, base) = len(room) // 8, told
+        if least == most:
+            return Narrow.room(kind, rows, least, most)
+        room.resize(rows * width, refcheck=False)  # the rest is for others
+        return Narrow(kind, room.view(f"i{width}"), base, least, most)
 
     @staticmethod
     def of(array: pa.Array) -> Narrow | None:
@@ -84,11 +88,12 @@ class Narrow:
         """The column for who packs it."""
         return Codes(self.values, self.base)
 
-    def words(self) -> Words:
-        """The integers that the values are."""
-        if self.base == 0 and self.values.dtype == np.int64:
+    def words(self, above: int = 0) -> Words:
+        """The integers that the values are, less one that all are `above`."""
+        base = wrapped(self.base + above)
+        if base == 0 and self.values.dtype == np.int64:
             return self.values
-        return self.codes.plain()
+        return Codes(self.values, base).plain()
 
     def array(self) -> pa.Array:
         """The column as Arrow has it."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
-from headrace.kernel.conditions import Conditions
+from headrace.kernel.conditions import Atom, Conditions
 from headrace.kernel.fragments import Truths, read_signatures
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
@@ -30,6 +30,8 @@ class Parent:
         self._children = children
         self._chosen: tuple[tuple[Expression, ...], Lanes] | None = None
         """The rows in order that the last child was about, where it was not all of them."""
+        self._true: dict[Expression, Valid] = {}
+        """For which rows atoms of conditions are true."""
         self._found: dict[Node, Groups] = {}
         """Windows that were found together with those of another child, and are not asked for yet."""
 
@@ -49,9 +51,15 @@ class Parent:
     def truth(self, condition: Expression, conditions: Conditions) -> Valid:
         """For which rows a condition is true: their fragment tells it, or their keys."""
         if condition not in self.node.marks:
-            return conditions[condition].truth(self.node, self.rows)
+            true: Valid = np.logical_and.reduce([self._true_of(atom) for atom in conditions[condition]])
+            return true
         truths, own = self.fragments
         return np.take(truths[:, self._places[condition]], own)
+
+    def _true_of(self, atom: Atom) -> Valid:
+        if atom.expression not in self._true:
+            self._true[atom.expression] = atom.truth(self.node, self.rows)
+        return self._true[atom.expression]
 
     def in_order(self, child: Node) -> bool:
         """Whether a child is made of the rows in their order: windows, and what has the same keys and slices."""

@@ -31,8 +31,8 @@ class Extra:
 
 def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
     """Groups by some of the keys, with some of the states; and, for each row, its group's number."""
-    reducer = Reducer([rows.ops[state] for state in states], expect=len(rows))
-    into = reducer.pour(rows, keys, states)
+    reducer, into = Reducer([rows.ops[state] for state in states], expect=len(rows)), np.empty(len(rows), np.int64)
+    reducer.pour(rows, keys, states, into=into)
     return reducer.rows, into
 
 
@@ -102,11 +102,12 @@ class Reducer:
         keys: Sequence[int | Extra],
         states: Sequence[int],
         chosen: Words | None = None,
-    ) -> Words:
+        into: Words | None = None,
+    ) -> None:
         """Combine a parent's rows: some of their keys, or columns beside them, and the states that groups have.
 
-        `chosen` are the numbers of the rows that are meant, where it is not all of them. Gives the number of each
-        row's group.
+        `chosen` are the numbers of the rows that are meant, where it is not all of them. Writes `into`, for each,
+        the number of its group.
         """
         keys = keys if rows.coders else ()
         coders = tuple(key.coder if isinstance(key, Extra) else rows.coders[key] for key in keys)
@@ -117,10 +118,7 @@ class Reducer:
         fields = rows.layout.moved(rows.matrix, [key for key, _ in own], [place for _, place in own])
         fields += [Field(key.codes, place.word, place.shift) for key, place in placed if isinstance(key, Extra)]
         slots = [rows.matrix[:, column] for column in rows.slots(states)]
-        source = Strided.of(len(rows), self._layout.words, fields, slots, chosen)
-        into = np.empty(source.rows, dtype=np.int64)
-        self._table.take_in(source, into)
-        return into
+        self._table.take_in(Strided.of(len(rows), self._layout.words, fields, slots, chosen), into)
 
     def take(self) -> Rows:
         """All groups, which leave; as many are expected next."""

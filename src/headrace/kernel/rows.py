@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.coding import Coder
-from headrace.kernel.layout import Layout
-from headrace.kernel.matrix import addresses, find_extents, unpack
-from headrace.kernel.narrow import Column, Narrow, integers_for
-from headrace.kernel.strided import wrapped
+from headrace.kernel.layout import Bits, Layout
+from headrace.kernel.matrix import addresses, unpack
+from headrace.kernel.narrow import Column, Narrow
 
 _WORD = pa.int64()
+_NO_ORDER = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +45,24 @@ class Rows:
         low, high = codes.least, codes.most
         if high - low >= len(codes):
             return function(decode(codes.words()))
-        return np.take(function(decode(np.arange(low, high + 1))), codes.words() - low)
+        return np.take(function(decode(np.arange(low, high + 1))), codes.words(above=low))
 
     def columns(
         self, keys: Sequence[int], states: Sequence[int], order: Words | None = None
     ) -> tuple[list[Column], list[list[Narrow]]]:
         """Some keys, decoded, and the slots of some states; of the rows as they are, or in an order."""
-        places = [self._slots(state) for state in states]
-        fields = self.layout.fields(keys, [place for own in places for place in own])
-        extents = self._extents(fields)
-        kinds, distances = [_WORD] * len(fields), [0] * len(fields)
-        coded: dict[int, Coder] = {}
-        for number, coder in enumerate(self.coders[key] for key in keys):
-            if coder.distance is not None and extents[number][0] > 0:
-                kinds[number], distances[number] = coder.kind, coder.distance
-            else:
-                coded[number] = coder
-        columns = self._unpack(fields, extents, kinds, distances, order)
-        decoded = [
-            coded[number].decode(column.words()) if number in coded else column
-            for number, column in enumerate(columns[: len(keys)])
-        ]
-        ends = np.cumsum([len(keys), *map(len, places)])
+        slots = [self._slots(state) for state in states]
+        fields = self.layout.fields(keys, [place for own in slots for place in own])
+        coders = [self.coders[key] for key in keys]
+        columns = self._unpack(fields, coders, order)
+        ends = np.cumsum([len(keys), *map(len, slots)])
+        decoded: list[Column] = [*columns[: len(keys)]]
+        for number, coder in enumerate(coders):
+            if coder.distance is None:
+                decoded[number] = coder.decode(columns[number].words())
+            elif coder.distance in (columns[number].least, columns[number].most):  # code 0: there are nulls
+                (codes,) = self._unpack(fields[number : number + 1], [], order)
+                decoded[number] = coder.decode(codes.words())
         return decoded, [columns[low:high] for low, high in itertools.pairwise(ends)]
 
     def slice(self, low: int, high: int) -> Rows:
@@ -87,39 +83,32 @@ class Rows:
 
     def _coded(self, key: int) -> Narrow:
         if key not in self._codes:
-            values = np.empty(len(self), integers_for(self.layout.places[key].bits))
-            place, width, none = addresses([values]), np.array([values.itemsize]), np.empty(0, np.int64)
-            unpack(self.matrix, self.layout.fields([key], []), np.zeros(1, np.int64), place, width, none)
-            extent = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-            self._codes[key] = Narrow(_WORD, values, 0, *extent)
+            (self._codes[key],) = self._unpack(self.layout.fields([key], []), [], None)
         return self._codes[key]
 
     def _slots(self, state: int) -> range:
         first = self.layout.words + sum(map(slot_count, self.ops[:state]))
         return range(first, first + slot_count(self.ops[state]))
 
-    def _extents(self, fields: Words) -> list[list[int]]:
-        """The least and the greatest number of each field; 0 where there are no rows."""
-        extents = np.zeros((len(fields), 2), dtype=np.int64)
-        find_extents(self.matrix, fields, extents)
-        return extents.tolist()
-
-    def _unpack(
-        self,
-        fields: Words,
-        extents: Sequence[Sequence[int]],
-        kinds: Sequence[pa.DataType],
-        distances: Sequence[int],
-        order: Words | None,
-    ) -> list[Narrow]:
-        """Fields as columns of these types, whose values are so far from the numbers in the rows."""
-        columns = [
-            Narrow.room(kind, len(self), wrapped(least + distance), wrapped(most + distance))
-            for kind, distance, (least, most) in zip(kinds, distances, extents, strict=True)
+    def _unpack(self, fields: Sequence[Bits], coders: Sequence[Coder], order: Words | None) -> list[Narrow]:
+        """Fields as columns: the first ones as values where these coders only add to codes, others as numbers."""
+        kinds, distances = [_WORD] * len(fields), [0] * len(fields)
+        for number, coder in enumerate(coders):
+            if coder.distance is not None:
+                kinds[number], distances[number] = coder.kind, coder.distance
+        words = sorted({word for word, _, _ in fields})
+        told = np.zeros((len(fields), 4), dtype=np.int64)
+        rooms = [np.empty(8 * len(self), dtype=np.int8) for _ in fields]
+        asked = [
+            (words.index(word), shift, mask, distance, kind.bit_width // 8)
+            for (word, shift, mask), kind, distance in zip(fields, kinds, distances, strict=True)
         ]
-        more = [wrapped(far + column.base) for far, column in zip(distances, columns, strict=True)]
-        widths = [column.values.itemsize if column.nbytes else 0 for column in columns]
-        places = addresses([column.values for column in columns])
-        chosen = np.empty(0, dtype=np.int64) if order is None else order
-        unpack(self.matrix, fields, np.array(more, np.int64), places, np.array(widths, np.int64), chosen)
-        return columns
+        unpack(
+            self.matrix,
+            _NO_ORDER if order is None else order,
+            np.array(words, dtype=np.int64),
+            np.array(asked, dtype=np.int64).reshape(len(asked), 5),
+            addresses(rooms),
+            told,
+        )
+        return [Narrow.written(*own) for own in zip(kinds, rooms, told.tolist(), strict=True)]

@@ -33,7 +33,8 @@ class Codes:
 
     def plain(self) -> Words:
         """The integers themselves."""
-        return self.values.astype(np.int64) - self.base
+        plain: Words = np.subtract(self.values, self.base, dtype=np.int64)
+        return plain
 
     def slice(self, low: int, high: int) -> Codes:
         """Those from one number to before another."""

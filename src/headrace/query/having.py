@@ -32,6 +32,11 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
 
 
+def parts_of(condition: Expression) -> list[Expression]:
+    """The conditions that all have to hold, each by itself."""
+    return [Expression.of(Source(condition.sql, ""), node) for node in conjuncts(condition.tree)]
+
+
 def is_constant(condition: exp.Expr) -> bool:
     """Whether a condition is the same for every group."""
     return condition.find(exp.Column) is None and not any(find_aggregates(condition))
@@ -54,8 +59,7 @@ def early_conditions(
     written = [(output, output.expression.sql) for output in outputs]
     named = aliases(written, [key.column for key in keys if key.column is not None])
     early, late = [], []
-    for node in conjuncts(having.tree):
-        part = Expression.of(Source(having.sql, ""), node)
+    for part in parts_of(having):
         meant = Expression.parse(rewrite(part, named))
         if _about(meant, keys):
             early.append(meant)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from statistics import median
 
 import pyarrow as pa
 from sqlglot import exp
 
 from headrace.algebra.states import MOST_RECORDS, Fact
-from headrace.kernel.conditions import Condition, Conditions
+from headrace.kernel.conditions import Atom, Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
@@ -22,6 +23,7 @@ from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block, Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression
+from headrace.query.having import parts_of
 from headrace.sources import Stream
 from headrace.sources.imply import implies
 from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of, read_footers, read_task
@@ -315,20 +317,30 @@ def learn_filters(
     Of values that are equal as keys, a condition might tell some apart if they are floating (0.0 and -0.0).
     """
     by_name = {key.column.lower(): key for key in keys if key.column is not None}
-    compiled = {where: _evaluator(where, facts, session) for where in wheres}
-    known = {
-        where: how for where, how in compiled.items() if how is not None and how.names and not how.node.raises
-    }
+    compiled = cache(partial(_compiled_filter, facts=facts, session=session))
+    known = {where: how for where in wheres if (how := compiled(where)) is not None}
     conditions: dict[Expression, Condition] = {}
     for where, how in known.items():
         floating = any(pa.types.is_floating(session.columns[name]) for name in how.names)
         if not floating and all(name.lower() in by_name for name in how.names):
-            conditions[where] = Condition(how, tuple(by_name[name.lower()] for name in how.names))
+            parts = {part: compiled(part) for part in parts_of(where)}
+            atoms = {part: way for part, way in parts.items() if way is not None}
+            conditions[where] = tuple(
+                Atom(atom, way, tuple(by_name[name.lower()] for name in way.names))
+                for atom, way in (atoms if len(atoms) == len(parts) else {where: how}).items()
+            )
     wider = {
         one: frozenset(other for other, b in known.items() if set(b.names) <= set(a.names) and implies(a, b))
         for one, a in known.items()
     }
-    return conditions, Filters({where: condition.keys for where, condition in conditions.items()}, wider)
+    keyed = {where: tuple(by_name[name.lower()] for name in known[where].names) for where in conditions}
+    return conditions, Filters(keyed, wider)
+
+
+def _compiled_filter(where: Expression, facts: Facts, session: Session) -> Evaluator | None:
+    """A condition of columns that raises for no record; None where it is no such, or is not known."""
+    how = _evaluator(where, facts, session)
+    return how if how is not None and how.names and not how.node.raises else None
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:
