@@ -43,19 +43,20 @@ def array_at(address, dtype):  # type: ignore[no-untyped-def]
 
 @numba.njit(nogil=True, cache=True)
 def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped-def]
-    """Fields of rows as columns, each at a place in memory that has room for 8 bytes a row.
+    """Fields of rows as columns, each at a place in memory that has room for values as wide as may be.
 
     A field is a number of `words` (the columns of the rows that are read), a shift, a mask, what is added
     to every number, and how many bytes a value may take. A column takes as few as will do: it is written as it was
     begun, and written anew, wider, when a number comes that does not fit. Of each, `told` are the least number and
     the greatest, the bytes of a value, and the base that values have more than the numbers.
 
-    Rows come in an `order`, or as they are where it is empty.
+    The rows are those of some numbers, in this `order`, or all as they are where it is empty.
     """
+    count = len(order) if len(order) else len(rows)
     block = np.empty((len(words), _BLOCK), dtype=np.int64)
     numbers, moving = np.empty(_BLOCK, dtype=np.int64), np.empty(_BLOCK, dtype=np.int64)
-    for low in range(0, len(rows), _BLOCK):
-        size = min(_BLOCK, len(rows) - low)
+    for low in range(0, count, _BLOCK):
+        size = min(_BLOCK, count - low)
         for i in range(size):
             row = np.uint64(order[low + i] if len(order) else low + i)
             for word in range(len(words)):

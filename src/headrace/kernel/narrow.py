@@ -52,9 +52,9 @@ class Narrow:
         return Narrow(kind, np.empty(rows, held), 0, least, most)
 
     @staticmethod
-    def written(kind: pa.DataType, room: npt.NDArray[np.int8], told: Sequence[int]) -> Narrow:
-        """A column that `matrix.unpack` has written to where there was room for 8 bytes a row."""
-        rows, (least, most, width, base) = len(room) // 8, told
+    def written(kind: pa.DataType, rows: int, room: npt.NDArray[np.int8], told: Sequence[int]) -> Narrow:
+        """A column that `matrix.unpack` has written to where there was room for it."""
+        least, most, width, base = told
         if least == most:
             return Narrow.room(kind, rows, least, most)
         room.resize(rows * width, refcheck=False)  # the rest is for others

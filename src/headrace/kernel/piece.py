@@ -64,11 +64,12 @@ def send(plan: Plan, node: int, rows: Rows, buckets: int, by_slice: bool = False
 
 def pack(rows: Rows, order: Words | None = None) -> Iterator[tuple[int, tuple[Column, ...]]]:
     """Rows, as they are or in an order, as the columns of partials, with the number of rows in each."""
-    keys, states = rows.columns(range(len(rows.coders)), range(len(rows.ops)), order)
-    columns = [*keys, *(slot for slots in states for slot in slots)]
+    columns = range(len(rows.coders)), range(len(rows.ops))
     for low in range(0, len(rows), PARTIAL_ROWS):
-        size = min(PARTIAL_ROWS, len(rows) - low)
-        yield size, tuple(column.slice(low, size) for column in columns)
+        high = min(low + PARTIAL_ROWS, len(rows))
+        part = rows.slice(low, high) if order is None else rows
+        keys, states = part.columns(*columns, None if order is None else order[low:high])
+        yield high - low, (*keys, *(slot for slots in states for slot in slots))
 
 
 def slice_numbers(rows: Rows) -> Words:

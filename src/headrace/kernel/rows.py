@@ -18,7 +18,7 @@ from headrace.kernel.matrix import addresses, unpack
 from headrace.kernel.narrow import Column, Narrow
 
 _WORD = pa.int64()
-_NO_ORDER = np.empty(0, dtype=np.int64)
+_ALL = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Rows:
     def columns(
         self, keys: Sequence[int], states: Sequence[int], order: Words | None = None
     ) -> tuple[list[Column], list[list[Narrow]]]:
-        """Some keys, decoded, and the slots of some states; of the rows as they are, or in an order."""
+        """Some keys, decoded, and the slots of some states; of all rows, or of those of some numbers."""
         slots = [self._slots(state) for state in states]
         fields = self.layout.fields(keys, [place for own in slots for place in own])
         coders = [self.coders[key] for key in keys]
@@ -97,18 +97,17 @@ class Rows:
             if coder.distance is not None:
                 kinds[number], distances[number] = coder.kind, coder.distance
         words = sorted({word for word, _, _ in fields})
-        told = np.zeros((len(fields), 4), dtype=np.int64)
-        rooms = [np.empty(8 * len(self), dtype=np.int8) for _ in fields]
+        widths = [kind.bit_width // 8 for kind in kinds]
         asked = [
-            (words.index(word), shift, mask, distance, kind.bit_width // 8)
-            for (word, shift, mask), kind, distance in zip(fields, kinds, distances, strict=True)
+            (words.index(word), shift, mask, distance, width)
+            for (word, shift, mask), distance, width in zip(fields, distances, widths, strict=True)
         ]
-        unpack(
-            self.matrix,
-            _NO_ORDER if order is None else order,
-            np.array(words, dtype=np.int64),
-            np.array(asked, dtype=np.int64).reshape(len(asked), 5),
-            addresses(rooms),
-            told,
-        )
-        return [Narrow.written(*own) for own in zip(kinds, rooms, told.tolist(), strict=True)]
+        rows = len(self) if order is None else len(order)
+        rooms = [np.empty(width * rows, dtype=np.int8) for width in widths]
+        told = np.zeros((len(fields), 4), dtype=np.int64)
+        if rows and asked:
+            chosen = _ALL if order is None else order
+            parts = np.array(words, dtype=np.int64), np.array(asked, dtype=np.int64), addresses(rooms), told
+            unpack(self.matrix, chosen, *parts)
+        columns = zip(kinds, rooms, told.tolist(), strict=True)
+        return [Narrow.written(kind, rows, room, own) for kind, room, own in columns]
