@@ -42,6 +42,8 @@ WHERE: dict[str, Callable[[Any], bool]] = {
     "a = 1": lambda r: r["a"] == 1,
     "a IS NULL": lambda r: r["a"] is None,
     "b = 'p' OR a >= 2": lambda r: r["b"] == "p" or (r["a"] is not None and r["a"] >= 2),
+    "a >= 1 AND (b = 'q')": lambda r: r["a"] is not None and r["a"] >= 1 and r["b"] == "q",
+    "1 = 1 AND a >= 1": lambda r: r["a"] is not None and r["a"] >= 1,
     "a < 2 AND f": lambda r: r["a"] is not None and r["a"] < 2 and bool(r["f"]),
 }
 """Filters, and what they mean: some that keys decide, some that others contain, two that are the same."""
