@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from headrace import Workload
+from headrace.plan.build import Planner
+from headrace.plan.guard import guarded
 from headrace.plan.levels import travelling
 from headrace.plan.plan import Deal, Plan
+from headrace.plan.shapes import Filters
+from headrace.plan.sizes import Sizes
 from headrace.query import Expression
 from tests.plan.test_build import FACTS, plan_with, sizes_of
 
@@ -90,3 +97,69 @@ def test_buckets_are_for_the_node_of_which_most_rows_travel() -> None:
     plan = plan_with(FACTS, sizes_of(src=150, dst=150, port=5000), windows(5) | others, cores=4)
     assert len(plan.roots) == 2
     assert travelling(plan, None, 4) == max(plan.rows[root] for root in plan.roots)
+
+
+WEB = Expression.parse("port = 443")
+FILTERS = Filters({WEB: [Expression.parse("port")]})
+
+
+def of_ports(*minutes: int) -> dict[str, str]:
+    """By all three keys, and longer windows without `dst`: one by source and port, others of a port alone."""
+    keys = {"all": "src, dst, port", "some": "src, port"}
+    texts = {
+        f"{name}_{m}": f"SELECT {own}, count(*), sum(bytes) FROM t GROUP BY window(ts, '{m} minutes'), {own}"
+        for name, own in keys.items()
+        for m in (minutes[:1] if name == "all" else minutes[1:])
+    }
+    return texts | {
+        f"web_{m}": f"SELECT src, count(*) FROM t WHERE {WEB} GROUP BY window(ts, '{m} minutes'), src"
+        for m in minutes[1:]
+    }
+
+
+def test_what_is_carried_has_the_keys_and_states_that_others_need() -> None:
+    sizes = sizes_of(src=150, dst=2, port=150)
+    plan = plan_with(FACTS, sizes, of_ports(1, 3, 7, 15), cores=30, filters=FILTERS)
+    (node,) = carried(plan)
+    parent = plan.parents[node]
+    assert parent is not None
+    whole, slim = plan.nodes[parent], plan.nodes[node]
+    assert [key.sql for key in whole.keys] == ["src", "dst", "port"]
+    assert [key.sql for key in slim.keys] == ["src", "port"], "the filter is about ports"
+    counts = {state for child in plan.children(node) for state in plan.nodes[child].states}
+    assert slim.states == tuple(state for state in whole.states if state in counts)
+    assert (slim.slices, slim.any_of) == (whole.slices, whole.any_of)
+
+
+def test_rows_are_not_dealt_by_a_key_that_most_have_in_common() -> None:
+    """Nearly all of them are of one port, and would meet in one task."""
+    random = np.random.default_rng(1)
+    ports = np.where(random.random(10_000) < 0.9, 443, random.integers(1000, size=10_000))
+    sample = {"port": ports, "src": random.integers(150, size=10_000), "dst": random.integers(150, size=10_000)}
+    block = {Expression.parse(name): pa.array(values) for name, values in sample.items()}
+    queries = {
+        f"of_{m}": f"SELECT port, src, dst, count(*) FROM t GROUP BY window(ts, '{m} minutes'), port, src, dst"
+        for m in (1, 7, 15)
+    }
+    sizes = Sizes([block], 1_000_000, HOUR_US)
+    assert sizes.commonest(Expression.parse("port")) == pytest.approx(0.9, abs=0.02)
+    assert sizes.commonest(Expression.parse("bytes")) == 0, "the sample does not know it"
+    plan = plan_with(FACTS, sizes, queries, cores=30)
+    (node,) = carried(plan)
+    deal = plan.deals[node]
+    assert deal is not None
+    assert deal.key in {Expression.parse("src"), Expression.parse("dst")}
+
+
+def test_a_plan_knows_the_tree_that_levels_were_put_into() -> None:
+    """Queries that come and go change the tree; what is carried is found anew."""
+    sizes, queries = sizes_of(src=150, dst=2, port=150), of_ports(1, 3, 7, 15)
+    plan = plan_with(FACTS, sizes, queries, cores=30, filters=FILTERS)
+    assert carried(plan)
+    assert plan.tree is not None
+    assert not carried(plan.tree)
+    assert plan.tree.names(0) == plan.names(0)
+    planner = Planner(FACTS, sizes, cores=30, memory=1 << 30, filters=FILTERS)
+    less = plan.without_query("web_15", planner).plan
+    again = guarded(Workload({"web_15": queries["web_15"]})["web_15"], lambda _: False)
+    assert set(less.with_query(again, planner).plan.nodes) == set(plan.nodes)

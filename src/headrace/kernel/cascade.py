@@ -109,7 +109,7 @@ class Cascade:
                 yield from self._answer(number, wanted, sure)
         for child in children:
             if self.plan.carried(child):
-                yield from self._carried(child, rows)
+                yield from self._carried(child, parent)
                 continue
             begin, measure = time.perf_counter(), self.measures.node(child)
             if child in self.gatherings:
@@ -154,14 +154,18 @@ class Cascade:
         parent = Parent(self.plan.nodes[index], rows)
         for child in self.plan.children(index):
             if self.plan.carried(child):
-                yield from self._carried(child, rows)
+                yield from self._carried(child, parent)
             elif self.plan.carries(child):
                 yield from self.carry(child, reduce_to(parent, self.plan.nodes[child], self.conditions))
 
-    def _carried(self, index: int, rows: Rows) -> Iterator[Piece]:
+    def _carried(self, child: int, parent: Parent) -> Iterator[Piece]:
         if self.at_source:
-            self.measures.node(index).add(len(rows), len(rows), rows.matrix.nbytes, 0.0)
-            yield from send(self.plan, index, rows, self.buckets)
+            above, node = parent.node, self.plan.nodes[child]
+            keys = [*range(above.slices is not None), *map(above.place_of, node.keys)]
+            fragment = [above.fragment_place] if node.marks else []
+            rows = parent.rows.only([*keys, *fragment], list(map(above.states.index, node.states)))
+            self.measures.node(child).add(len(rows), len(rows), rows.nbytes, 0.0)
+            yield from send(self.plan, child, rows, self.buckets)
 
 
 def make_reducer(node: Node, expect: int = 0) -> Reducer:

@@ -131,12 +131,16 @@ class LowLevel:
         """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
         columns = dict(zip(self._inputs, batch.columns, strict=True))
         records = Records(columns, batch.num_rows, self._coding)
+        held = self._bytes
         for root in self._plan.roots:
-            begin = time.perf_counter()
-            self._stages[root].add(records)
+            begin, stage = time.perf_counter(), self._stages[root]
+            held -= stage.bytes + self._coding.bytes
+            stage.add(records)
+            held += stage.bytes + self._coding.bytes
             self.measures.node(root).add(records.rows, 0, 0, time.perf_counter() - begin)
-            if self._bytes > self._budget:
+            if held > self._budget:
                 yield from self._leave(max(self._stages.values(), key=self._room_for_each))
+                held = self._bytes
         if self._bytes > self._budget:
             # The coders know too many values.
             for stage in self._stages.values():

@@ -151,10 +151,11 @@ def stored(name: str, column: Column) -> tuple[pa.Field, pa.Array]:
 
 def restored(field: pa.Field, kept: pa.Array) -> Column:
     """A column as it was."""
-    if field.metadata is None:
+    notes = field.metadata
+    if notes is None:
         return kept
-    kind = _kind(field.metadata[_KIND], field.metadata.get(_ZONE))
-    base, least, most = map(int, field.metadata[_EXTENT].split())
+    kind = _kind(notes[_KIND], notes.get(_ZONE))
+    base, least, most = map(int, notes[_EXTENT].split())
     if pa.types.is_null(kept.type):
         return Narrow(kind, np.broadcast_to(np.zeros(1, np.int8), len(kept)), base, least, most)
     narrow = Narrow(kind, in_memory(kept, kept.type.to_pandas_dtype()), base, least, most)

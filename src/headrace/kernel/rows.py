@@ -29,11 +29,19 @@ class Rows:
     coders: tuple[Coder, ...]
     layout: Layout
     ops: tuple[Op, ...]
+    starts: tuple[int, ...] | None = None
+    """In which column of the matrix each state begins, where they do not simply follow the words."""
     _codes: dict[int, Narrow] = field(default_factory=dict, compare=False, repr=False)
     """Those of key columns that have been asked for: several children ask for the same."""
 
     def __len__(self) -> int:
         return len(self.matrix)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the keys and states take."""
+        words = {place.word for place in self.layout.places}
+        return 8 * len(self) * (len(words) + sum(map(slot_count, self.ops)))
 
     def codes(self, key: int) -> Words:
         """The codes of one key column."""
@@ -65,13 +73,19 @@ class Rows:
                 decoded[number] = coder.decode(codes.words())
         return decoded, [columns[low:high] for low, high in itertools.pairwise(ends)]
 
+    def only(self, keys: Sequence[int], states: Sequence[int]) -> Rows:
+        """The same rows, with some of their keys and states."""
+        layout = Layout(tuple(self.layout.places[key] for key in keys), self.layout.words)
+        coders, ops = tuple(self.coders[key] for key in keys), tuple(self.ops[state] for state in states)
+        return Rows(self.matrix, coders, layout, ops, tuple(self._slots(state).start for state in states))
+
     def slice(self, low: int, high: int) -> Rows:
         """The rows from one number to another."""
-        return Rows(self.matrix[low:high], self.coders, self.layout, self.ops)
+        return Rows(self.matrix[low:high], self.coders, self.layout, self.ops, self.starts)
 
     def take(self, numbers: Words) -> Rows:
         """The rows of some numbers, in their order."""
-        return Rows(self.matrix.take(numbers, axis=0), self.coders, self.layout, self.ops)
+        return Rows(self.matrix.take(numbers, axis=0), self.coders, self.layout, self.ops, self.starts)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Some of the rows."""
@@ -87,7 +101,10 @@ class Rows:
         return self._codes[key]
 
     def _slots(self, state: int) -> range:
-        first = self.layout.words + sum(map(slot_count, self.ops[:state]))
+        if self.starts is not None:
+            first = self.starts[state]
+        else:
+            first = self.layout.words + sum(map(slot_count, self.ops[:state]))
         return range(first, first + slot_count(self.ops[state]))
 
     def _unpack(self, fields: Sequence[Bits], coders: Sequence[Coder], order: Words | None) -> list[Narrow]:

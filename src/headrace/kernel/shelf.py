@@ -8,8 +8,7 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -21,8 +20,7 @@ _FILE_BYTES = 1 << 26
 """A file that is to be a spare takes no more, so that any will do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """Columns in Arrow's IPC format: as bytes, or in a file, with where they begin and how many bytes they are."""
 
     blob: bytes | pa.Buffer | None = None

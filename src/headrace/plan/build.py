@@ -95,8 +95,9 @@ class Planner:
         plan = _plan(tree, _expected(tree, lattice), grown, self, tuple(beside))
         seconds = (cost / 1e9 for cost in (tree.cost, unshared, lattice.least()))
         plan = replace(plan, answers=_assuming(plan, self.sizes.deciding), estimate=Estimate(*seconds))
-        span_us = self.span_us
-        return plan if span_us is None else placed(plan, span_us, self.cores, self.memory, self.costs)
+        if self.span_us is None:
+            return plan
+        return placed(plan, self.sizes, self.filters or Filters(), self.cores, self.memory, self.costs)
 
     @property
     def span_us(self) -> int | None:

@@ -122,6 +122,7 @@ def _unshared(plan: Plan) -> float:
 
 def _grown(planner: Planner, plan: Plan) -> Grown:
     """The tree that a plan was made of, without what levels have put into it."""
+    plan = plan.tree or plan
     shapes = planner.shapes()
     own = {
         index: shapes.of_node(node)

@@ -5,7 +5,8 @@ rows that travel, which costs several times as much as to make a row of a child.
 own rows: those of a node that several of them come from are often far fewer. Such a node is then *carried*: its
 rows leave the tasks as they are, and what was to be made of them on the way is made again above, where that pays.
 
-A carried node stands in the plan as a child of itself. All that hangs below it has a key in common, by which its
+A carried node stands in the plan as a child of the node whose rows it is: of these, what is made above has need
+of some keys and states, and the rest stays where it is. All that hangs below it has a key in common, by which its
 rows are dealt.
 """
 
@@ -16,16 +17,18 @@ from dataclasses import dataclass, field, replace
 
 from headrace.plan.costs import Costs
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
+from headrace.plan.shapes import Filters
+from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Times, Windows
 from headrace.query import Expression
 
 
-def placed(plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> Plan:
+def placed(plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: int, costs: Costs) -> Plan:
     """A plan with carried nodes, where these save something.
 
     So many tasks read equal parts of the time that the stream takes, each with so many bytes for groups.
     """
-    return _Placing(plan, span_us, tasks, memory, costs).run()
+    return _Placing(plan, sizes, filters, tasks, memory, costs).run()
 
 
 def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
@@ -44,6 +47,10 @@ def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
 def _cut_share(slices: Times | None, span_us: int | None, tasks: int) -> float:
     """Which part of all slices is not whole in any task: each edge between two tasks cuts one."""
     return 1.0 if slices is None or not span_us else min(1.0, (tasks - 1) * slices.length_us / span_us)
+
+
+_MOST_ALIKE = 1 / 3
+"""A key deals no rows of which more have the same value: all of these would meet in one bucket."""
 
 
 @dataclass(eq=False, slots=True)
@@ -68,8 +75,9 @@ class _Group:
 
 
 class _Placing:
-    def __init__(self, plan: Plan, span_us: int, tasks: int, memory: int, costs: Costs) -> None:
-        self._plan, self._span_us, self._tasks, self._costs = plan, max(1, span_us), tasks, costs
+    def __init__(self, plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: int, costs: Costs) -> None:
+        self._plan, self._sizes, self._filters = plan, sizes, filters
+        self._span_us, self._tasks, self._costs = max(1, sizes.span_us or 1), tasks, costs
         self._rising: set[int] = set()
         for node in range(len(plan.nodes)):
             if not self._stays(node):
@@ -137,12 +145,18 @@ class _Placing:
             members = tuple(node for node in hanging if self._has_key(node, key))
             saved = sum(map(self._shipping, members))
             spent = self._plan.rows[carried] * self._costs.shipped
-            if saved > spent:
+            if saved > spent and self._sizes.commonest(key) <= _MOST_ALIKE:
                 spent += sum(map(self._making, self._between(carried, members)))
+                spent += self._waiting(key, members)
                 yield _Group(carried, key, members, saved - spent)
 
     def _has_key(self, index: int, key: Expression) -> bool:
         return all(self._plan.whole(node, Deal(key=key)) for node in self._plan.below(index))
+
+    def _waiting(self, key: Expression, members: Sequence[int]) -> float:
+        """What tasks lose that wait for the one which has a key's commonest value."""
+        made = sum(self._making(node) for member in members for node in self._plan.below(member))
+        return made * max(0.0, self._sizes.commonest(key) * self._tasks - 1.0)
 
     def _shipping(self, index: int) -> float:
         """What a node costs whose own rows travel."""
@@ -182,32 +196,52 @@ class _Placing:
                 copies[_parent(plan, member)].children.append(branches[member])
             for node in reversed(between):
                 self._settle(copies[node], copies[_parent(plan, node)])
-        return _flattened([branches[root] for root in plan.roots], plan)
+            carried.node = self._slim(carried)
+        return replace(_flattened([branches[root] for root in plan.roots], plan), tree=plan)
+
+    def _slim(self, copy: _Branch) -> Node:
+        """A copy's node with the keys and states that others are made from."""
+        node, nodes = copy.node, [child.node for child in copy.children]
+        keys = {key for child in nodes for key in self._filters.keys_for(child, node)}
+        states = {state for child in nodes for state in child.states}
+        return replace(
+            node,
+            keys=tuple(key for key in node.keys if key in keys),
+            states=tuple(state for state in node.states if state in states),
+        )
 
     def _settle(self, copy: _Branch, above: _Branch) -> None:
-        """Give a copy the states that are still made from it, or leave it out if it costs more than it saves."""
-        needed = {state for child in copy.children for state in child.node.states}
-        slim = replace(copy.node, states=tuple(state for state in copy.node.states if state in needed))
-        seconds = self._seconds(copy, above.expected.rows, above.expected.rows, slim)
-        rows = copy.expected.rows, above.expected.rows
-        without = [self._seconds(child, *rows, child.node) for child in copy.children]
-        saved = sum(without) - seconds - sum(child.expected.seconds for child in copy.children)
+        """Let a copy have what others are made from, or leave it out if it costs more than it saves."""
+        node, old = self._slim(copy), max(1.0, copy.expected.rows)
+        rows = old
+        if node.keys != copy.node.keys:
+            rows = min(old, self._sizes.groups(node.keys, node.marks, node.any_of, node.slices))
+        seconds = self._seconds(copy, 1.0, node, rows)
+        each, without = (
+            [self._seconds(child, share, child.node, child.expected.rows) for child in copy.children]
+            for share in (rows / old, above.expected.rows / old)
+        )
+        saved = sum(without) - seconds - sum(each)
         windows = any(isinstance(child.node.slices, Windows) for child in copy.children)
-        if saved > 0 or windows or copy.node.ordered:
-            copy.node, copy.expected = slim, Expected(copy.expected.rows, seconds, saved)
-            return
-        above.children.remove(copy)
-        for child, instead in zip(copy.children, without, strict=True):
-            child.expected = replace(child.expected, seconds=instead)
-            above.children.append(child)
+        stays = saved > 0 or windows or copy.node.ordered
+        for child, own in zip(copy.children, each if stays else without, strict=True):
+            child.expected = replace(child.expected, seconds=own)
+        if stays:
+            copy.node, copy.expected = node, Expected(rows, seconds, saved)
+        else:
+            above.children.remove(copy)
+            above.children += copy.children
 
-    def _seconds(self, branch: _Branch, rows: float, others: float, node: Node) -> float:
-        """What a branch's node takes by its seconds from so many rows: from others', and as another node."""
-        costs, own, (before, after) = self._costs, branch.expected, (branch.node, node)
-        slots = _slots(before), _slots(after)
-        each = [costs.each_row(own.rows, count, before.key_count) for count in slots]
-        groups = [costs.groups(own.rows, count) / 1e9 for count in slots]
-        return (own.seconds - groups[0]) * others / max(1.0, rows) * each[1] / each[0] + groups[1]
+    def _seconds(self, branch: _Branch, share: float, node: Node, rows: float) -> float:
+        """What a branch would take from so many times the rows of a parent, as another node of so many rows."""
+        row, own = self._spent(branch.node, branch.expected.rows)
+        other_row, other = self._spent(node, rows)
+        return (branch.expected.seconds - own) * share * other_row / row + other
+
+    def _spent(self, node: Node, rows: float) -> tuple[float, float]:
+        """What each row of a parent takes in a node of so many rows, and the seconds of these themselves."""
+        each = self._costs.each_row(rows, _slots(node), node.key_count)
+        return each, self._costs.groups(rows, _slots(node)) / 1e9
 
 
 def _parent(plan: Plan, node: int) -> int:
@@ -247,13 +281,14 @@ def _needed(branch: _Branch) -> bool:
     return bool(branch.answers) or any(map(_needed, branch.children))
 
 
-_WORDS = 2
-_TABLE_FILL = 2
-"""A guess at the key words of a row, and the room that a table has for each."""
+_WORDS = 3
+"""A guess at the key words of a row."""
+_INDEX_BYTES = 32
+"""What a table needs to find a row: four entries of four bytes, and as many for room that it may not use."""
 
 
 def _row_bytes(node: Node) -> int:
-    return 8 * (_WORDS + _slots(node)) * _TABLE_FILL
+    return 8 * (_WORDS + _slots(node)) + _INDEX_BYTES
 
 
 def _slots(node: Node) -> int:

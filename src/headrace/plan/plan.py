@@ -184,6 +184,8 @@ class Plan:
     expected: tuple[Expected, ...]
     """What the planner thinks of each node."""
     estimate: Estimate | None = None
+    tree: Plan | None = None
+    """The same without carried nodes and what is made again of them, where there are such."""
 
     @cached_property
     def rows(self) -> tuple[float, ...]:
@@ -258,7 +260,7 @@ class Plan:
         return deal.key is None or all(deal.key in own for own in keys)
 
     def carried(self, node: int) -> bool:
-        """Whether a node is its parent once more: its rows travel on, to where all that comes from it is made."""
+        """Whether a node's rows are its parent's, with what is made of them elsewhere: there they travel."""
         return self.parents[node] is not None and self.deals[node] is not None
 
     def carries(self, node: int) -> bool:

@@ -54,6 +54,13 @@ class Filters:
         """Whether rows of a node with these keys tell if a filter is true."""
         return one in self.decided_by and all(key in keys for key in self.decided_by[one])
 
+    def keys_for(self, child: Node, parent: Node) -> frozenset[Expression]:
+        """The keys of a parent that a child is made from: its own, and those that decide what it is about."""
+        chosen = child.any_of if child.any_of != parent.any_of else ()
+        told = {*parent.marks}
+        asked = {*chosen, *child.marks} - told
+        return frozenset([*child.keys, *(key for condition in asked for key in self.decided_by[condition])])
+
     def within(self, one: Expression, other: Expression) -> bool:
         """Whether another filter is true wherever one is."""
         return one == other or other in self.wider.get(one, ())

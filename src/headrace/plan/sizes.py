@@ -52,6 +52,7 @@ class Sizes:
         self._sampled: dict[tuple[frozenset[Term], AnyOf], Sampled] = {}
         self._groups: dict[tuple[frozenset[Term], AnyOf, Times | None], float] = {}
         self._singles: dict[tuple[Term, float], float] = {}
+        self._commonest: dict[Expression, float] = {}
 
     def records(self, any_of: Collection[Expression]) -> float:
         """For how many records any of some conditions is true; without conditions, how many there are."""
@@ -90,6 +91,16 @@ class Sizes:
     def values(self, key: Expression) -> Hashes | None:
         """Hashes of a key's values in the sample's records; None where the key is not known."""
         return self._hash((key, False)) if key in self._known else None
+
+    def commonest(self, key: Expression) -> float:
+        """Which part of the records has a key's commonest value: none to speak of, where the key is not known."""
+        values = self.values(key)
+        if values is None:
+            return 0.0
+        if key not in self._commonest:
+            _, counts = np.unique(values, return_counts=True)
+            self._commonest[key] = int(counts.max()) / len(values)
+        return self._commonest[key]
 
     def slices(self, slices: Times | None) -> float:
         """How many slices there are in the stream; without any, all records are in one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -236,7 +236,7 @@ class _Lines:
     def add(self, kept: Kept | None = None, **values: object) -> Batches:
         """One more row; gives those that have waited, where they are enough."""
         if kept is not None:
-            values |= asdict(kept)
+            values |= kept._asdict()
             self._bytes += len(kept.blob or b"")
         self._waiting.append(values)
         if len(self._waiting) >= _MOST_LINES or self._bytes >= _MOST_BYTES:

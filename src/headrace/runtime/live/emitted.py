@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ class Emitted:
 
     def to_json(self) -> str:
         """All of it as JSON: it passes Spark."""
-        groups = {query: [(own.rows, asdict(own.kept)) for own in lot] for query, lot in self.groups.items()}
+        groups = {query: [(own.rows, own.kept._asdict()) for own in lot] for query, lot in self.groups.items()}
         return json.dumps({"given": self.given, "groups": groups})
 
     @staticmethod
