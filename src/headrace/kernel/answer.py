@@ -50,7 +50,7 @@ def finish(node: Node, answer: Answer, rows: Rows, sure: bool) -> Iterator[tuple
         identity = identity_row(rows.ops)
         rows = Rows(np.concatenate([[0], identity]).reshape(1, -1), (), rows.layout, rows.ops)
     states = list(dict.fromkeys(state for recipe in answer.recipes for state in recipe.states))
-    places = [node.states.index(state) for state in states]
+    places = node.states_at(states)
     for low in range(0, len(rows), _ROWS_AT_A_TIME):
         part = rows.slice(low, low + _ROWS_AT_A_TIME)
         columns, found = part.columns(keys, places)

@@ -163,7 +163,7 @@ class Cascade:
             above, node = parent.node, self.plan.nodes[child]
             keys = [*range(above.slices is not None), *map(above.place_of, node.keys)]
             fragment = [above.fragment_place] if node.marks else []
-            rows = parent.rows.only([*keys, *fragment], list(map(above.states.index, node.states)))
+            rows = parent.rows.only([*keys, *fragment], above.states_at(node.states))
             self.measures.node(child).add(len(rows), len(rows), rows.nbytes, 0.0)
             yield from send(self.plan, child, rows, self.buckets)
 
@@ -202,18 +202,17 @@ def pour(above: Parent, child: Node, into: Reducer, coding: Coding, conditions: 
         wanted.append(np.logical_or.reduce(truths))
     if isinstance(child.slices, Slices) and child.slices.gaps and child.slices != parent.slices:
         wanted.append(_in_no_gap(parent, child.slices, rows))
-    states = [parent.states.index(state) for state in child.states]
+    states = parent.states_at(child.states)
     into.pour(rows, keys, states, np.flatnonzero(np.logical_and.reduce(wanted)) if wanted else None)
 
 
 def _longer_slices(own: Slices, longer: Slices, rows: Rows, coding: Coding) -> Extra:
     """The longer slice that each row's own is in."""
 
-    def lengthen(numbers: pa.Array) -> Words:
-        longer_numbers = longer.number_of(own.start_of(np.asarray(numbers)))
-        return coding.encode(longer, pa.array(longer_numbers)).plain()
+    def lengthen(times: Words) -> Words:
+        return coding.encode(longer, pa.array(longer.number_of(times))).plain()
 
-    codes = rows.mapped(0, lengthen)
+    codes = rows.at_starts(own, lengthen)
     return Extra(coding.coder(longer), codes)
 
 
@@ -221,7 +220,7 @@ def _in_no_gap(parent: Node, slices: Slices, rows: Rows) -> Valid:
     """Which of a parent's rows are of time that is in slices."""
     own = parent.slices
     assert own is not None, "slices are made of slices"
-    return rows.mapped(0, lambda numbers: slices.covers(own.start_of(np.asarray(numbers))))
+    return rows.at_starts(own, slices.covers)
 
 
 def _fragments(marks: tuple[Expression, ...], parent: Parent, coding: Coding, conditions: Conditions) -> Extra:

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.ops import Words
+from headrace.algebra.ops import INT_MAX, INT_MIN, Words
 from headrace.algebra.ranks import has_order
 from headrace.algebra.words import Valid, fits_word, from_words, integers_of, to_integers, to_words
 from headrace.kernel.narrow import Column, Narrow, array_of
 from headrace.kernel.strided import Codes, wrapped
-from headrace.kernel.table import Table
+from headrace.kernel.table import Table, mix
 
 _NARROW_BITS = 34
 """Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
@@ -250,7 +250,7 @@ def _coder_between(kind: pa.DataType, least: int, most: int, count: int) -> Code
     if _bits_for(most - least + 1) > _NARROW_BITS:
         return HashCoder(kind, _bits_for(count) + _SLACK_BITS)
     room = (most - least + 1) // 2
-    return RangeCoder(kind, max(least - room, -(2**63)), min(most + room, 2**63 - 1))
+    return RangeCoder(kind, max(least - room, INT_MIN), min(most + room, INT_MAX))
 
 
 def recode(codes: Words, old: Coder, new: Coder) -> Words:
@@ -260,8 +260,8 @@ def recode(codes: Words, old: Coder, new: Coder) -> Words:
 
 def mix_words(words: Words) -> npt.NDArray[np.uint64]:
     """Words as numbers whose every bit depends on every bit of the word."""
-    mixed = words.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed ^ (mixed >> np.uint64(32))
+    mixed: npt.NDArray[np.uint64] = mix.py_func(np.uint64(0), words.view(np.uint64))  # type: ignore[no-untyped-call]
+    return mixed
 
 
 def _words_of(column: Column) -> tuple[Words, Valid | None]:

@@ -1,4 +1,4 @@
-"""All compiled functions of the kernel, loaded ahead: on a new machine that takes a while, once."""
+"""All compiled functions, those of the plan too, loaded ahead: on a new machine that takes a while, once."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from headrace.kernel.piece import slice_numbers
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Plan
@@ -43,8 +45,8 @@ class Due:
 def stretch_of(window: Window, numbers: Numbers) -> Numbers:
     """The time that windows are about: from when to before when."""
     first, end = numbers
-    start = Windows(window).offset_us
-    return start + first * window.slide_us, start + (end - 1) * window.slide_us + window.range_us
+    begin, last = Windows(window).start_of(np.array([first, end - 1])).tolist()
+    return begin, last + window.range_us
 
 
 def only(rows: Rows, numbers: Numbers) -> Rows:

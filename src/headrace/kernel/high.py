@@ -11,7 +11,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
 from headrace.kernel.narrow import Column, slot_of
 from headrace.kernel.parent import Parent
-from headrace.kernel.piece import Piece
+from headrace.kernel.piece import Piece, pack
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Part, Reducer, as_rows
 from headrace.kernel.rows import Rows
@@ -50,7 +50,7 @@ def is_for(plan: Plan, node: int, last: bool) -> bool:
 class HighLevel:
     """Lots of one bucket: merges their partials, and gives the answers of their groups.
 
-    Rows come a `last` time where a node's groups are still apart: then all rows of a node are in one bucket.
+    Rows come a `last` time where a node's groups are still apart: then all rows of a group are in one bucket.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class _Meeting:
     def pour(self, parent: Parent) -> None:
         """See `Gathering`."""
         own = reduce_to(parent, self._node, self._conditions)
-        if len(own):
-            keys, states = own.columns(range(len(own.coders)), range(len(own.ops)))
-            self.add(keys, [slot for slots in states for slot in slots], len(own))
+        keys = len(own.coders)
+        for rows, columns in pack(own):
+            self.add(columns[:keys], columns[keys:], rows)
 
     def take(self) -> Rows:
         """All rows, which leave."""

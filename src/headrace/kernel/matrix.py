@@ -69,7 +69,7 @@ def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped
                 least, most = min(least, told[f, 0]), max(most, told[f, 1])
             if width == 0 or not (_fits(least, width, base) and _fits(most, width, base)):
                 upwards = width == 0 or _fits(least, width, base)
-                wider, moved = _narrowest(least, most, upwards, widest)
+                wider, moved = narrowest(least, most, upwards, widest)
                 for behind in range(low - _BLOCK, -1, -_BLOCK):
                     _load(places[f], width, behind, base, moving)
                     _store(places[f], wider, behind, _BLOCK, moved, moving)
@@ -97,8 +97,11 @@ def _fits(number, width, base):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _narrowest(least, most, upwards, widest):  # type: ignore[no-untyped-def]
-    """The bytes of values between these two, and their base; what is left is for greater ones, or for less."""
+def narrowest(least, most, upwards, widest):  # type: ignore[no-untyped-def]
+    """The fewest bytes for values between these two, of a column that may take so many at most, and their base.
+
+    What is left is for greater ones, or for less. Where no bytes are saved, values are as they are.
+    """
     span, width = np.uint64(most - least), np.int64(1)
     while width < widest and span >> np.uint64(8 * width) != 0:
         width *= 2

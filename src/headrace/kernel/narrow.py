@@ -18,18 +18,19 @@ import pyarrow.compute as pc
 
 from headrace.algebra.ops import Words
 from headrace.algebra.words import in_memory, integers_of
+from headrace.kernel.matrix import narrowest
 from headrace.kernel.strided import Codes, Slot, wrapped
 
 _EXTENT, _KIND, _ZONE = b"extent", b"kind", b"zone"
 """What a field says of a column that is kept narrow: base, least and greatest value; and its type before."""
-_WIDTHS = tuple(map(np.dtype, (np.int8, np.int16, np.int32)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Narrow:
     """A column of integers, dates or times without nulls: values less a base (modulo 2**64).
 
-    None is below the `least` or above the `most`. Where these are equal, the values take no memory.
+    None is below the `least` or above the `most`. Where these are equal, the values take no memory; what is only
+    `spanning` others has none.
     """
 
     kind: pa.DataType
@@ -45,11 +46,8 @@ class Narrow:
         assert held is not None, f"{kind} is no integer in memory"
         if least >= most:
             return Narrow(kind, np.broadcast_to(np.zeros(1, np.int8), rows), wrapped(-least), least, least)
-        for width in _WIDTHS:
-            half = 1 << 8 * width.itemsize - 1
-            if width.itemsize < held.itemsize and most - least < 2 * half:
-                return Narrow(kind, np.empty(rows, width), wrapped(-least - half), least, most)
-        return Narrow(kind, np.empty(rows, held), 0, least, most)
+        width, base = narrowest(least, most, True, np.dtype(held).itemsize)
+        return Narrow(kind, np.empty(rows, f"i{width}"), base, least, most)
 
     @staticmethod
     def written(kind: pa.DataType, rows: int, room: npt.NDArray[np.int8], told: Sequence[int]) -> Narrow:

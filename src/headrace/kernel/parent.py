@@ -95,7 +95,7 @@ class Parent:
         return self._found.pop(child)
 
     def _states_of(self, child: Node) -> list[int]:
-        return [self.node.states.index(state) for state in child.states]
+        return self.node.states_at(child.states)
 
     def _lanes_of(self, child: Node) -> Lanes:
         """The rows in order that a child is about."""

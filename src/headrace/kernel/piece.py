@@ -113,4 +113,4 @@ def _buckets_of(plan: Plan, index: int, rows: Rows, buckets: int) -> npt.NDArray
 
 def _epoch_numbers(slices: Times | None, rows: Rows, epoch: Slices) -> Words:
     assert slices is not None, "epochs are made of slices"
-    return epoch.number_of(slices.start_of(slice_numbers(rows)))
+    return rows.at_starts(slices, epoch.number_of)

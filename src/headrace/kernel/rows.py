@@ -16,6 +16,7 @@ from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Bits, Layout
 from headrace.kernel.matrix import addresses, unpack
 from headrace.kernel.narrow import Column, Narrow
+from headrace.plan.slices import Times
 
 _WORD = pa.int64()
 _ALL = np.empty(0, dtype=np.int64)
@@ -54,6 +55,10 @@ class Rows:
         if high - low >= len(codes):
             return function(decode(codes.words()))
         return np.take(function(decode(np.arange(low, high + 1))), codes.words(above=low))
+
+    def at_starts(self, slices: Times, function: Callable[[Words], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A function of when each row's slice, which is its first key, begins."""
+        return self.mapped(0, lambda numbers: function(slices.start_of(np.asarray(numbers))))
 
     def columns(
         self, keys: Sequence[int], states: Sequence[int], order: Words | None = None

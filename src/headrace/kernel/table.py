@@ -1,4 +1,4 @@
-"""A hash table of rows: the one place where groups are found and states combined.
+"""A hash table of rows: the one place where groups are found and states combined by hashing.
 
 `Table.take_in` is the operator `reduce`: it takes rows of a parent, be they records or another table's rows, and
 combines them into its own, one for each distinct key. A row is `words` of key followed by the slots of its states.
@@ -27,7 +27,7 @@ _PAGE_BYTES = 4096
 
 
 class Table:
-    """Rows by key, in the order in which keys came first; open addressing, grown at half full.
+    """Rows by key, in the order in which keys came first; open addressing, at most a quarter of the index taken.
 
     An entry of the hash index holds the row's number and four bits of its hash, so that a probe that misses seldom
     touches a row. The index is large and its entries are small: most keys are where they are first looked for.

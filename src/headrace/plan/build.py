@@ -49,7 +49,7 @@ class Planner:
 
     `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
     of `memory` for groups. `paned` slices are all of equal length, which is never better: the yardstick of seeds
-    002 and 003. Where records never `end`, nothing but roots is made where they are read.
+    002 and 003. Where records never `end`, no node is carried.
     """
 
     facts: Facts
@@ -130,8 +130,7 @@ def _sliced(members: Iterable[Member], alone: Sliced, planner: Planner) -> Slice
     """
     alike: dict[object, dict[str, tuple[Member, Window]]] = {}
     for member in members:
-        window = member.query.window
-        if window is not None and not window.tumbling:
+        if (window := member.own_window) is not None:
             same = alike.setdefault((member.node_keys, member.query.where, window.time), {})
             same[member.query.name] = member, window
     sliced = dict(alone)
@@ -274,8 +273,7 @@ def _plan(
     for shape in order:
         windows: dict[Window | None, list[Member]] = {}
         for member in wanted.get(shape, ()):
-            window = member.query.window
-            windows.setdefault(None if window is None or window.tumbling else window, []).append(member)
+            windows.setdefault(member.own_window, []).append(member)
         source = shape if shape in places else tree.parents[shape]
         assert source is not None, "a node that is passed over has one above it"
         for window, own in windows.items():
@@ -300,10 +298,9 @@ def _plan(
 def _passed_over(tree: Tree[Shape], shape: Shape, members: Sequence[Member]) -> bool:
     """Whether a node would only choose among rows in order, for windows: these can choose by themselves."""
     parent = tree.parents[shape]
-    windows = [member.query.window for member in members]
-    overlapping = bool(windows) and all(window is not None and not window.tumbling for window in windows)
     return (
-        overlapping
+        bool(members)
+        and all(member.own_window is not None for member in members)
         and parent is not None
         and parent.ordered
         and parent.sifts(shape)

@@ -3,7 +3,7 @@
 The tree is not searched anew. A query that comes is put where it adds least: on a node that is there, on one of
 its own, on one that takes in a root too, or on slices that it then has in common with windows of queries like it.
 What goes takes with it the nodes that nobody needs any more. Kept nodes have the same content, so that their rows
-and those of their slices need not be made again; a change holds from the next edge of their slices on.
+and those of their slices need not be made again. From when on a change holds is for a run to say.
 """
 
 from __future__ import annotations
@@ -207,12 +207,11 @@ def _in_place(grown: Grown, old: Shape, new: Shape) -> dict[Shape, Shape | None]
 
 def _in_common(lattice: Lattice, grown: Grown, shape: Shape, member: Member) -> Iterator[_Option]:
     """Slices that a window has in common with those of queries like it."""
-    window = member.query.window
-    if window is None or window.tumbling:
+    if member.own_window is None:
         return
     for other, own in grown.wanted.items():
         alike = other._replace(slices=shape.slices) == shape and other.slices is not None
-        if not alike or any(each.query.window is None or each.query.window.tumbling for each in own):
+        if not alike or any(each.own_window is None for each in own):
             continue
         common = grown.shapes.with_slices(other, shape)
         if common is None:

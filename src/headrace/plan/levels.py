@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from headrace.plan.costs import Costs
+from headrace.plan.member import slots_of
 from headrace.plan.plan import Answer, Deal, Expected, Node, Plan
 from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Sizes
@@ -292,4 +293,4 @@ def _row_bytes(node: Node) -> int:
 
 
 def _slots(node: Node) -> int:
-    return sum(state.slots for state in node.states)
+    return slots_of(node.states)

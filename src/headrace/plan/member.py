@@ -12,7 +12,7 @@ from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.guard import Guarded
 from headrace.plan.plan import AnyRecipe
-from headrace.query import Aggregate, Expression, Query
+from headrace.query import Aggregate, Expression, Query, Window
 
 Facts = Mapping[Expression, Fact]
 """What is known of every expression over the stream; its type comes from Spark."""
@@ -25,6 +25,12 @@ class Member:
     query: Query
     keys: tuple[Expression, ...]
     recipes: tuple[AnyRecipe, ...]
+
+    @property
+    def own_window(self) -> Window | None:
+        """The window, where it is a node of its own below that of its slices: one that tumbles is its slices."""
+        window = self.query.window
+        return None if window is None or window.tumbling else window
 
     @property
     def node_keys(self) -> frozenset[Expression]:

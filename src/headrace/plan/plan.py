@@ -58,6 +58,10 @@ class Node:
         """Which key column of its rows a key is."""
         return self.keys.index(key) + (self.slices is not None)
 
+    def states_at(self, states: Iterable[State]) -> list[int]:
+        """Which of its states some are."""
+        return [self.states.index(state) for state in states]
+
     @property
     def fragment_place(self) -> int:
         """Which key column of its rows the fragment is."""

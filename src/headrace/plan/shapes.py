@@ -57,8 +57,7 @@ class Filters:
     def keys_for(self, child: Node, parent: Node) -> frozenset[Expression]:
         """The keys of a parent that a child is made from: its own, and those that decide what it is about."""
         chosen = child.any_of if child.any_of != parent.any_of else ()
-        told = {*parent.marks}
-        asked = {*chosen, *child.marks} - told
+        asked = {*chosen, *child.marks} - {*parent.marks}
         return frozenset([*child.keys, *(key for condition in asked for key in self.decided_by[condition])])
 
     def within(self, one: Expression, other: Expression) -> bool:

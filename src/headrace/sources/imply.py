@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from headrace.algebra.ops import INT_MAX, INT_MIN
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
 from headrace.sources.parquet import Extent
 from headrace.sources.skip import constant_range, outcomes
 
 _WHOLE = (*INTEGERS, ZONED, UNZONED)
-_LEAST, _MOST = -(2**63), 2**63 - 1
 _TURNED = {
     "less": "greater",
     "less_equal": "greater_equal",
@@ -48,7 +48,7 @@ def _prove(given: Sequence[Node], condition: Node) -> bool:
     for part in given:
         if (bounds := _bounds(part)) is not None:
             name, least, most = bounds
-            known = extents.get(name, Extent(_LEAST, _MOST, 0))
+            known = extents.get(name, Extent(INT_MIN, INT_MAX, 0))
             extents[name] = Extent(max(known.least, least), min(known.most, most), 0)
     return all(part in given or outcomes(part, extents) == {True} for part in _parts(condition, "and_kleene"))
 
@@ -70,10 +70,10 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
     column = _column(value)
     ends = {
         "equal": (least, most),
-        "less": (_LEAST, most - 1),
-        "less_equal": (_LEAST, most),
-        "greater": (least + 1, _MOST),
-        "greater_equal": (least, _MOST),
+        "less": (INT_MIN, most - 1),
+        "less_equal": (INT_MIN, most),
+        "greater": (least + 1, INT_MAX),
+        "greater_equal": (least, INT_MAX),
     }
     return (column, *ends[name]) if column is not None and name in ends else None
 

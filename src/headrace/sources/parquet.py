@@ -44,7 +44,6 @@ class RowGroup:
 class Footer:
     """What a file says of itself."""
 
-    path: str
     schema: pa.Schema
     groups: tuple[RowGroup, ...]
 
@@ -74,7 +73,7 @@ def read_footers(path: str | list[str], columns: Sequence[str] = ()) -> list[Foo
     try:
         fragments = list(pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").get_fragments())
         return [
-            Footer(fragment.path, fragment.physical_schema, tuple(_row_groups(fragment, columns)))
+            Footer(fragment.physical_schema, tuple(_row_groups(fragment, columns)))
             for fragment in sorted(fragments, key=lambda fragment: fragment.path)
         ]
     except (pa.ArrowException, OSError) as error:

@@ -1,7 +1,7 @@
 """A sample of a stream, to plan by: a few blocks of records that lie together, as the records of a window do.
 
 Records picked one by one would tell how common values are, but not how often they return within a minute. And a
-block is cheap: it is the beginning of a row group, and nothing behind it is decoded.
+block is cheap: mostly it is the beginning of a row group, and nothing behind it is decoded.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.words import in_memory
+
 _FEW_ITEMS = 16
 _WIDEST = 64
 _BEYOND = 2.0**63
@@ -183,11 +185,7 @@ def plain_numbers(value: Any) -> Any:
     """The values as NumPy has them, whatever lies below nulls; a scalar as a number of its type."""
     if isinstance(value, pa.Scalar):
         return pa.repeat(value.as_py() if value.is_valid else 0, 1).cast(value.type).to_numpy()[0]
-    width = value.type.to_pandas_dtype()
-    start = value.offset
-    return (
-        np.frombuffer(value.buffers()[1], width)[start : start + len(value)] if len(value) else np.empty(0, width)
-    )
+    return in_memory(value, value.type.to_pandas_dtype())
 
 
 def with_nulls(values: Any, kind: pa.DataType, *sources: Any) -> pa.Array:

@@ -7,7 +7,7 @@ state:
 | file | needs of a state | time for a window | space for each row |
 | --- | --- | --- | --- |
 | directly.py | nothing | its slices | none |
-| difference.py | that it can be taken away again (counts and sums) | constant | one state |
+| difference.py | that it can be taken away again (counts and sums) | constant | one state (floats: five words) |
 | two_stacks.py | nothing | constant, and for all windows together their slices | one state |
 | tree.py | nothing | the logarithm of its slices | two states, for any number of kinds of windows |
 """

@@ -68,7 +68,7 @@ class Lanes:
         found, lane_of = reduce(rows, keys, [])
         starts = np.zeros(len(rows), dtype=np.int64)
         if slices is not None:
-            starts = rows.mapped(0, lambda numbers: slices.start_of(np.asarray(numbers)))
+            starts = rows.at_starts(slices, lambda times: times)
         order, ends = _in_order(lane_of, starts, len(found))
         return Lanes(found, ends, starts[order], rows.ops, lambda state: _rows_of(rows, state, order)), order
 

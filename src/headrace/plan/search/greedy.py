@@ -1,4 +1,4 @@
-"""Step by step: as long as some change of the tree saves anything, the one that saves most is made.
+"""Step by step: unions that save something join, those that promise most first; then the tree is trimmed.
 
 The changes are those of the seed: a phantom that is the union of two nodes joins; a phantom leaves; one takes over
 the keys of the node above it, or its filter; and the first together with one of the last two. After each, every
