@@ -352,3 +352,8 @@ def node_inputs(node: Node) -> tuple[Expression, ...]:
     for state in node.states:
         needed += [*state.arguments, *([state.condition] if state.condition is not None else [])]
     return tuple(dict.fromkeys(needed))
+
+
+def plan_inputs(plan: Plan) -> tuple[Expression, ...]:
+    """The expressions over the stream that a plan's roots need."""
+    return tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root])))

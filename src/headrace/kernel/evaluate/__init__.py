@@ -3,6 +3,14 @@
 What workers can compute for themselves need not go through Spark. The kernel knows the common operators and
 functions. For anything else, and wherever it could not be exact, `compile_expression` gives None: Spark does it.
 Spark's ANSI mode is taken for granted, and that no function of the session hides a built-in one.
+
+| file | what it has |
+| --- | --- |
+| nodes.py | what an expression is compiled to: frozen nodes that travel, and compute |
+| types.py | the types that Spark gives, decimals above all |
+| operators.py, functions.py | which node an operator or a function of SQL becomes |
+| numbers.py, text.py, time.py | what Spark computes otherwise than Arrow: overflow, strings by code points, zones |
+| cells.py | many conditions at a time |
 """
 
 from __future__ import annotations
