@@ -9,7 +9,7 @@ Spark's ANSI mode is taken for granted, and that no function of the session hide
 | nodes.py | what an expression is compiled to: frozen nodes that travel, and compute |
 | types.py | the types that Spark gives, decimals above all |
 | operators.py, functions.py | which node an operator or a function of SQL becomes |
-| numbers.py, text.py, time.py | what Spark computes otherwise than Arrow: overflow, strings by code points, zones |
+| numbers.py, text.py, time.py | what Spark computes otherwise than Arrow: overflow, NaN, LIKE, time zones |
 | cells.py | many conditions at a time |
 """
 
