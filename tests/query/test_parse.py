@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.errors import QueryError
 from headrace.query import Expression, Kind, Query, Window, parse_query
 
 COLUMNS = "ts srcaddr dstaddr dstport bytes packets url price size".split()
@@ -75,6 +76,23 @@ def test_the_streams_name_before_a_column_is_dropped() -> None:
     query = parse("SELECT f.srcaddr, sum(F.bytes) FROM flows AS f WHERE NOT f.size > 1 GROUP BY f.srcaddr")
     assert [output.sql for output in query.outputs] == ["srcaddr", "sum(bytes)"]
     assert query.where == Expression.parse("not size > 1")
+
+
+@pytest.mark.parametrize(
+    ("columns", "output", "key"),
+    [
+        (None, "sum(x)", "y.z"),
+        (["x", "y"], "sum(x)", "y.z"),
+        (["t", "y"], "sum(t.x)", "y.z"),
+        (["t", "x", "y"], "sum(x)", "y.z"),
+        (["t"], "sum(t.x)", "t.y.z"),
+    ],
+)
+def test_a_struct_column_may_have_the_streams_name(columns: list[str] | None, output: str, key: str) -> None:
+    """As Spark reads `t.x`: the stream's x where there is one, and else the field x of the stream's t."""
+    query = parse("SELECT sum(T.x) FROM t GROUP BY t.y.z", columns)
+    assert [each.sql.lower() for each in query.outputs] == [output]
+    assert sqls(query.keys) == [key]
 
 
 def test_a_struct_column_keeps_its_name() -> None:
@@ -240,6 +258,12 @@ def test_in_having_a_key_goes_before_an_alias_of_its_name() -> None:
         ("SELECT * FROM t GROUP BY ALL", "SELECT *"),
         ("SELECT count(*) FROM t WHERE rand() < 0.1", "rand()"),
         ("SELECT count(*) FROM t WHERE ts > current_timestamp", "current time"),
+        ("SELECT count(*) FROM t WHERE ts > Current_Date", "current time"),
+        ("SELECT max(ts - localtimestamp) FROM t", "current time"),
+        ("SELECT count(*) FROM t GROUP BY current_time > x", "current time"),
+        ("SELECT count(*) FROM t HAVING max(x) < `localtime`", "current time"),
+        ("SELECT count(*) FROM t WHERE x > localtime()", "localtime()"),
+        ("SELECT max(unix_timestamp() - x) FROM t", "unix_timestamp()"),
         ("SELECT count(*) FROM t LATERAL VIEW explode(xs) AS x", "LATERAL VIEW"),
         ("SELECT count(*) FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
         ("SELECT count(*) FROM t |> WHERE a > 1", "pipe"),
@@ -255,6 +279,20 @@ def test_obstacles(text: str, reason: str) -> None:
     assert not query.shareable
     assert any(reason in obstacle.reason for obstacle in query.obstacles), query.obstacles
     assert query.sql == text
+
+
+@pytest.mark.parametrize("word", ["current_time", "localtimestamp", "LocalTime"])
+def test_the_current_time_is_a_column_where_the_stream_has_one(word: str) -> None:
+    text = f"SELECT max({word}) FROM t"
+    assert not parse_query("q", text, columns=COLUMNS).shareable
+    assert parse_query("q", text, columns=[*COLUMNS, word.lower()]).shareable
+    assert parse_query("q", f"SELECT max(t.{word}) FROM t").shareable
+    with pytest.raises(QueryError, match="unknown column"):
+        parse_query("q", f"SELECT max(t.{word}) FROM t", columns=COLUMNS)
+
+
+def test_unix_time_of_a_column_is_shared() -> None:
+    assert parse_query("q", "SELECT max(unix_timestamp(url)) FROM t", columns=COLUMNS).shareable
 
 
 def test_an_output_that_refers_to_another_is_not_shared() -> None:

@@ -17,12 +17,11 @@ from headrace.algebra import settle
 from headrace.algebra.ops import Op, Words
 from headrace.algebra.ranks import has_order
 from headrace.algebra.settle import Bag
-from headrace.algebra.states import Fact, Lift, NoState, Recipe, State, make_recipe
+from headrace.algebra.states import Fact, Lift, NoState, Recipe, State, decimal_type, make_recipe
 from headrace.algebra.words import MOST_DIGITS
 from headrace.query import Aggregate, Expression, Source
 from headrace.query.dialect import parse_statement
 
-MOST_DECIMAL_DIGITS = 38
 _MOST_CHARACTERS = 18
 """Of a fraction: Spark may round longer ones when it brings those of an array to one type."""
 
@@ -131,22 +130,17 @@ def _make_count_if(aggregate: Aggregate, types: Types) -> BagRecipe:
     return replace(_recipe(aggregate, "count_true", pa.int64()), distinct=True)
 
 
-def _make_total(more: tuple[int, int]) -> Make:
-    """Sum or average; `more` says by how much precision and scale of a decimal grow."""
+def _make_total(answer: str) -> Make:
+    """Sum or average."""
 
     def make(aggregate: Aggregate, types: Types) -> BagRecipe:
         (kind,) = types
         if not pa.types.is_decimal128(kind) or kind.precision <= MOST_DIGITS:
             return _make_distinct(aggregate, types)
-        precision, scale = (min(x + y, MOST_DECIMAL_DIGITS) for x, y in zip(_digits(kind), more, strict=True))
-        lower = "decimal_sum" if aggregate.function.name == "sum" else "decimal_average"
-        return replace(_recipe(aggregate, lower, pa.decimal128(precision, scale)), distinct=aggregate.distinct)
+        recipe = _recipe(aggregate, f"decimal_{answer}", decimal_type(answer, kind))
+        return replace(recipe, distinct=aggregate.distinct)
 
     return make
-
-
-def _digits(kind: pa.DataType) -> tuple[int, int]:
-    return kind.precision, kind.scale
 
 
 def _make_same_type(lower: str) -> Make:
@@ -236,8 +230,8 @@ _WITHIN = frozenset({"mode", "percentile", "percentile_disc"})
 
 _MAKE: Mapping[str, Make] = {
     "count_if": _make_count_if,
-    "sum": _make_total((10, 0)),
-    "avg": _make_total((4, 4)),
+    "sum": _make_total("sum"),
+    "avg": _make_total("average"),
     "min": _make_same_type("min"),
     "max": _make_same_type("max"),
     "min_by": _make_same_type("min_by"),

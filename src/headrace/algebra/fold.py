@@ -1,6 +1,7 @@
-"""States of rows to states of groups, in columns: the operations of `ops.py` over whole arrays.
+"""States of rows to states of groups, in columns: operations of `ops.py` over whole arrays.
 
-The kernel's tables do the same row by row, compiled. This is for rows that are all at hand at once.
+The kernel's tables do the same row by row, compiled. This is for rows that are all at hand at once. The three
+TAKEs are not here: the aggregates that use them have answers of their own from bags (`settle.py`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headrace.algebra.ops import IDENTITY, Op, Words
+from headrace.algebra.ops import IDENTITY, Floats, Op, Words
 
-Floats = npt.NDArray[np.float64]
 Combine = Callable[[Sequence[Words], Sequence[Words]], list[Words]]
 
 
@@ -31,11 +30,13 @@ def fold(op: Op, slots: Sequence[Words], groups: Words, number: int) -> list[Wor
     return folded
 
 
-def first_rows(groups: Words) -> Words:
-    """Where each group begins in rows that are sorted by group."""
-    if len(groups) == 0:
+def first_rows(*columns: Words) -> Words:
+    """Where a row differs from the one before it: where each group begins in rows that are sorted by group."""
+    if len(columns[0]) == 0:
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
+    differs = np.ones(len(columns[0]), dtype=np.bool_)
+    differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(differs)
 
 
 def _fold_pairs(combine: Combine, columns: list[Words], groups: Words) -> tuple[Words, list[Words]]:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.algebra.ops import IDENTITY, Words
+from headrace.algebra.ops import IDENTITY, Floats, Words
 from headrace.algebra.states import Lift, State
-from headrace.algebra.words import Valid, restore_floats, to_words
+from headrace.algebra.words import Valid, restore_floats, to_words, valid_of
 
 _ONE = np.ones(1, dtype=np.int64)
 
@@ -28,8 +27,8 @@ def lift(state: State, rows: int, arguments: Sequence[pa.Array], condition: Vali
         return _lift_value([to_words(argument) for argument in arguments], condition)
     counts = condition
     for argument in arguments:
-        if argument.null_count:
-            valid = np.asarray(pc.is_valid(argument), dtype=np.bool_)
+        valid = valid_of(argument)
+        if valid is not None:
             counts = valid if counts is None else counts & valid
     if state.lift is Lift.ONE:
         return [np.broadcast_to(_ONE, rows) if counts is None else counts.astype(np.int64)]
@@ -64,7 +63,7 @@ def _lift_numbers(
     return [one, floats[0].view(np.int64), floats[1].view(np.int64), both, odd[0], odd[1]]
 
 
-def _floats(words: Words, kind: pa.DataType) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _floats(words: Words, kind: pa.DataType) -> Floats:
     if pa.types.is_floating(kind):
         return restore_floats(words)
     return words.astype(np.float64)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.algebra.lift import HAS_VALUE
-from headrace.algebra.ops import Words
-from headrace.algebra.states import MOST_RECORDS, Recipe
-from headrace.algebra.words import Valid, decimals, from_words, integers_of
+from headrace.algebra.ops import Floats, Words
+from headrace.algebra.states import MORE_DIGITS, MOST_RECORDS, Recipe
+from headrace.algebra.words import MOST_DECIMAL_DIGITS, Valid, decimals, from_words, integers_of
 
-Floats = npt.NDArray[np.float64]
 Slots = Sequence[Words]
 """The slots of all states of a recipe, one array each."""
+
+_DECIMAL_END = 10**MOST_DECIMAL_DIGITS
 
 
 class Overflow(ArithmeticError):
@@ -50,12 +50,12 @@ def _count(slots: Slots, _: pa.DataType) -> pa.Array:
 
 def _float_sum(slots: Slots, _: pa.DataType) -> pa.Array:
     total, lost, count = slots
-    return _with_nulls(total.view(np.float64) + lost.view(np.float64), count > 0)
+    return with_nulls(total.view(np.float64) + lost.view(np.float64), count > 0)
 
 
 def _float_average(slots: Slots, _: pa.DataType) -> pa.Array:
     total, lost, count = slots
-    return _with_nulls((total.view(np.float64) + lost.view(np.float64)) / np.maximum(count, 1), count > 0)
+    return with_nulls((total.view(np.float64) + lost.view(np.float64)) / np.maximum(count, 1), count > 0)
 
 
 def _total(slots: Slots) -> tuple[Words, Words, Words]:
@@ -77,7 +77,7 @@ def _integer_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
 
 def _integer_average(slots: Slots, _: pa.DataType) -> pa.Array:
     low, high, count = _total(slots)
-    return _with_nulls(_as_floats(low, high) / np.maximum(count, 1), count > 0)
+    return with_nulls(_as_floats(low, high) / np.maximum(count, 1), count > 0)
 
 
 def _as_floats(low: Words, high: Words) -> Floats:
@@ -94,19 +94,25 @@ def _decimal_sum(slots: Slots, kind: pa.DataType) -> pa.Array:
 
 
 def _decimal_average(slots: Slots, kind: pa.DataType) -> pa.Array:
-    """Spark divides with four more digits and rounds half away from zero."""
-    low, high, count = _total(slots)
-    values = []
+    # No decimal that has a state is so long that its average would not get all of the four digits.
+    return divide_decimals(*_total(slots), MORE_DIGITS["average"][1], kind)
+
+
+def divide_decimals(low: Words, high: Words, count: Words, more: int, kind: pa.DataType) -> pa.Array:
+    """Averages from the two words of sums: Spark divides with so many more digits, rounds half away from zero."""
+    averages, power = [], 10**more
     for part, rest, number in zip(low.tolist(), high.tolist(), count.tolist(), strict=True):
         if number == 0:
-            values.append(0)
+            averages.append(0)
             continue
-        total = (rest * 2**64 + part % 2**64) * 10**4
-        size = (2 * abs(total) + number) // (2 * number)
-        values.append(-size if total < 0 else size)
-    lows = np.array([value % 2**64 for value in values], dtype=np.uint64).view(np.int64)
-    highs = np.array([value >> 64 for value in values], dtype=np.int64)
-    return _checked(lows, highs, count > 0, kind)
+        total = rest * 2**64 + part % 2**64
+        size = (2 * abs(total) * power + number) // (2 * number)
+        if abs(total) >= _DECIMAL_END or size >= 10**kind.precision:
+            raise Overflow(f"an average of decimals, or the sum that it is made of, exceeds {kind}")
+        averages.append(-size if total < 0 else size)
+    lows = np.array([average % 2**64 for average in averages], dtype=np.uint64).view(np.int64)
+    highs = np.array([average >> 64 for average in averages], dtype=np.int64)
+    return decimals(lows, highs, count > 0, kind)
 
 
 def _checked(low: Words, high: Words, valid: Valid, kind: pa.DataType) -> pa.Array:
@@ -133,7 +139,7 @@ def _variance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
     def answer(slots: Slots, _: pa.DataType) -> pa.Array:
         n, _mean, m2 = (slot.view(np.float64) for slot in slots)
         with np.errstate(all="ignore"):
-            return _with_nulls(of(n, m2), n >= least)
+            return with_nulls(of(n, m2), n >= least)
 
     return answer
 
@@ -146,7 +152,7 @@ def _moments(dividend: Moments, divisor: Moments, less: float) -> Lower:
         valid = (n >= 1) & (m2 != 0.0)
         with np.errstate(all="ignore"):
             quotient = _quotient(dividend(n, m2, m3, m4), divisor(n, m2, m3, m4), valid)
-            return _with_nulls(quotient - less, valid)
+            return with_nulls(quotient - less, valid)
 
     return answer
 
@@ -157,7 +163,7 @@ def _covariance(of: Callable[[Floats, Floats], Floats], least: int) -> Lower:
     def answer(slots: Slots, _: pa.DataType) -> pa.Array:
         n, _x, _y, products, *_squares = (slot.view(np.float64) for slot in slots)
         with np.errstate(all="ignore"):
-            return _with_nulls(of(n, products), n >= least)
+            return with_nulls(of(n, products), n >= least)
 
     return answer
 
@@ -167,7 +173,7 @@ def _correlation(slots: Slots, _: pa.DataType) -> pa.Array:
     n, _x, _y, products, squares_x, squares_y = (slot.view(np.float64) for slot in slots)
     valid = (n >= 2) & (squares_x != 0.0) & (squares_y != 0.0)
     with np.errstate(all="ignore"):
-        return _with_nulls(_quotient(products, np.sqrt(squares_x * squares_y), valid), valid)
+        return with_nulls(_quotient(products, np.sqrt(squares_x * squares_y), valid), valid)
 
 
 def _quotient(dividend: Floats, divisor: Floats, valid: Valid) -> Floats:
@@ -181,7 +187,8 @@ def _taken(slots: Slots, kind: pa.DataType) -> pa.Array:
     return from_words(np.where(slots[0] == HAS_VALUE, slots[-1], 0), slots[0] == HAS_VALUE, kind)
 
 
-def _with_nulls(values: Floats, valid: Valid) -> pa.Array:
+def with_nulls(values: Floats, valid: Valid) -> pa.Array:
+    """Answers of float64, null where they are not valid."""
     return pa.array(values, pa.float64(), mask=None if valid.all() else ~valid)
 
 

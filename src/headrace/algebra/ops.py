@@ -1,8 +1,9 @@
 """How the states of two rows combine: one operation a kind of state, each over one or more 64-bit slots.
 
 A row of a table is key words followed by slots. A slot holds an int64 or, seen through a view, a float64.
-Every operation is associative and commutative and has an identity, so rows may come in any number of pieces,
-in any order (floating sums and moments: up to rounding).
+Every operation is associative and has an identity, so rows may come in any number of pieces. It is commutative too
+(floating sums and moments: up to rounding), so they may come in any order. The exceptions are TAKE, and TAKE_LEAST
+and TAKE_GREATEST of equal orders: they take the first of two, and are for answers that may be either.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 INT_MAX = 2**63 - 1
 INT_MIN = -(2**63)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.ops import INT_MAX, Words
-from headrace.algebra.words import Valid, fits_word, to_words
+from headrace.algebra.words import Valid, fits_word, to_words, valid_of, wide_words
 
 
 def has_order(kind: pa.DataType) -> bool:
@@ -47,14 +47,6 @@ def identify(array: pa.Array) -> tuple[Words, Valid | None]:
         return to_words(array)
     codes, _, valid = _encode(array)
     return codes, valid
-
-
-def wide_words(array: pa.Array) -> tuple[Words, Words]:
-    """Low (unsigned) and high words of decimals; those of nulls are arbitrary."""
-    if len(array) == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    halves = np.frombuffer(array.buffers()[1], dtype=np.int64, count=2 * len(array), offset=array.offset * 16)
-    return halves[::2], halves[1::2]
 
 
 def sort_rows(columns: Sequence[Words]) -> Words:
@@ -95,7 +87,7 @@ def _close_gaps(column: Words) -> Words:
 
 def _encode(array: pa.Array) -> tuple[Words, pa.Array, Valid | None]:
     """A code for each row, the values of the codes, and which rows have one."""
-    valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array), dtype=np.bool_)
+    valid = valid_of(array)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         array = array.cast(pa.binary() if pa.types.is_string(kind) else pa.large_binary())

@@ -6,19 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.fold import first_rows, fold
 from headrace.algebra.lift import lift
-from headrace.algebra.lower import Overflow, lower
-from headrace.algebra.ops import Op, Words
-from headrace.algebra.ranks import identify, rank, sort_rows, wide_words
+from headrace.algebra.lower import Overflow, divide_decimals, lower, with_nulls
+from headrace.algebra.ops import Floats, Op, Words
+from headrace.algebra.ranks import identify, rank, sort_rows
 from headrace.algebra.states import Recipe
-from headrace.algebra.words import Valid, decimals
-
-Floats = npt.NDArray[np.float64]
+from headrace.algebra.words import Valid, valid_of, wide_words
 
 _HALF = np.int64(2**32 - 1)
 _EXACT_INTEGER = 2**53
@@ -60,7 +57,7 @@ class Bag:
                 codes, valid = identify(value)
                 columns += [codes] if valid is None else [codes, valid.astype(np.int64)]
             order = sort_rows(columns)
-            bag = self.take(order[_first_of_equal(columns, order)])
+            bag = self.take(order[first_rows(*(column[order] for column in columns))])
         return Bag(bag.groups, bag.number, bag.values, np.ones(len(bag.groups), dtype=np.int64))
 
 
@@ -84,21 +81,7 @@ def _decimal_sum(bag: Bag, kind: pa.DataType, _: Sequence[float]) -> pa.Array:
 
 
 def _decimal_average(bag: Bag, kind: pa.DataType, _: Sequence[float]) -> pa.Array:
-    """Spark divides with up to four more digits and rounds half away from zero."""
-    low, high, count = _wide_totals(bag, kind)
-    more = 10 ** (kind.scale - bag.values[0].type.scale)
-    averages = np.zeros((bag.number, 2), dtype=np.uint64)
-    for group, (part, rest, number) in enumerate(zip(low.tolist(), high.tolist(), count.tolist(), strict=True)):
-        if number == 0:
-            continue
-        total = rest * 2**64 + part % 2**64
-        size = (2 * abs(total) * more + number) // (2 * number)
-        if abs(total) >= 10**38 or size >= 10**kind.precision:
-            raise Overflow(f"an average of decimals, or the sum that it is made of, exceeds {kind}")
-        average = -size if total < 0 else size
-        averages[group] = average % 2**64, (average >> 64) % 2**64
-    lows, highs = averages.view(np.int64).T
-    return decimals(lows, highs, count > 0, kind)
+    return divide_decimals(*_wide_totals(bag, kind), kind.scale - bag.values[0].type.scale, kind)
 
 
 def _wide_totals(bag: Bag, kind: pa.DataType) -> tuple[Words, Words, Words]:
@@ -106,7 +89,7 @@ def _wide_totals(bag: Bag, kind: pa.DataType) -> tuple[Words, Words, Words]:
 
     Values times counts need up to 191 bits, so they are added in columns of 32 bits, which carry at the end.
     """
-    bag = bag.only(_valid(bag.values[0]))
+    bag = bag.only(valid_of(bag.values[0]))
     low, high = wide_words(bag.values[0])
     limbs = [low & _HALF, (low >> 32) & _HALF, high & _HALF, high >> 32]
     columns = [np.zeros(len(low), dtype=np.int64) for _ in range(6)]
@@ -135,7 +118,7 @@ def _extreme(descending: bool) -> Settle:
     """The least or greatest value; any one, of any_value, is the least, so that equal bags give equal answers."""
 
     def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
-        bag = bag.only(_valid(bag.values[0]))
+        bag = bag.only(valid_of(bag.values[0]))
         return _chosen(bag, np.flatnonzero(_is_extreme(bag, bag.values[0], descending)))
 
     return settle
@@ -145,7 +128,7 @@ def _by_order(descending: bool) -> Settle:
     """Of the records with an order, the value of the first; of equal ones the least value that is not null."""
 
     def settle(bag: Bag, kind: pa.DataType, _: Sequence[float]) -> pa.Array:
-        bag = bag.only(_valid(bag.values[1]))
+        bag = bag.only(valid_of(bag.values[1]))
         bag = bag.only(_is_extreme(bag, bag.values[1], descending))
         return _extreme(descending=False)(bag, kind, ())
 
@@ -164,11 +147,11 @@ def _mode(descending: bool) -> Settle:
     """The value that most records have; of several the least, or the greatest."""
 
     def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
-        bag = bag.only(_valid(bag.values[0]))
+        bag = bag.only(valid_of(bag.values[0]))
         ranks, _valid_ranks = rank(bag.values[0])
         columns = [bag.groups, ~ranks if descending else ranks]
         order = sort_rows(columns)
-        starts = _first_of_equal(columns, order)
+        starts = first_rows(*(column[order] for column in columns))
         if len(starts) == 0:
             return _chosen(bag, starts)
         counts = np.add.reduceat(bag.counts[order], starts)
@@ -208,17 +191,17 @@ def _percentile(discrete: bool, descending: bool) -> Settle:
             with np.errstate(all="ignore"):
                 between = one + (two - one) * (position - low)
             answers[valid, place] = np.where(ranks[rows[0]] == ranks[rows[1]], one, between)
-        return _listed(answers, valid) if pa.types.is_list(kind) else _with_nulls(answers[:, 0], valid)
+        return _listed(answers, valid) if pa.types.is_list(kind) else with_nulls(answers[:, 0], valid)
 
     return settle
 
 
 def _weighted(bag: Bag) -> Bag:
     """The rows that have a value, with counts times frequencies where the bag has a second column."""
-    bag = bag.only(_valid(bag.values[0]))
+    bag = bag.only(valid_of(bag.values[0]))
     if len(bag.values) == 1:
         return bag
-    bag = bag.only(_valid(bag.values[1]))
+    bag = bag.only(valid_of(bag.values[1]))
     frequencies = np.asarray(bag.values[1].cast(pa.int64()))
     if (frequencies < 0).any():
         raise NegativeFrequency(f"a percentile's frequency is {frequencies.min()}")
@@ -239,21 +222,6 @@ def _doubles(array: pa.Array) -> Floats:
     return np.array([float(value) for value in array.to_pylist()], dtype=np.float64)
 
 
-def _valid(array: pa.Array) -> Valid | None:
-    return np.asarray(pc.is_valid(array), dtype=np.bool_) if array.null_count else None
-
-
-def _first_of_equal(columns: Sequence[Words], order: Words) -> Words:
-    """Where in the order a row differs from the one before it."""
-    if len(order) == 0:
-        return np.empty(0, dtype=np.int64)
-    differs = np.zeros(len(order) - 1, dtype=np.bool_)
-    for column in columns:
-        ordered = column[order]
-        differs |= ordered[1:] != ordered[:-1]
-    return np.flatnonzero(np.concatenate(([True], differs)))
-
-
 def _chosen(bag: Bag, rows: Words) -> pa.Array:
     """The values of these rows, those of a group all equal; null for groups that have none."""
     taken = np.zeros(bag.number, dtype=np.int64)
@@ -261,10 +229,6 @@ def _chosen(bag: Bag, rows: Words) -> pa.Array:
     taken[bag.groups[rows]] = rows
     missing[bag.groups[rows]] = False
     return bag.values[0].take(pa.array(taken, mask=missing))
-
-
-def _with_nulls(values: Floats, valid: Valid) -> pa.Array:
-    return pa.array(values, pa.float64(), mask=~valid)
 
 
 def _listed(answers: Floats, valid: Valid) -> pa.Array:

@@ -13,8 +13,9 @@ from enum import Enum
 import pyarrow as pa
 
 from headrace.algebra.ops import INT_MAX, Op, slot_count
-from headrace.algebra.words import fits_word
+from headrace.algebra.words import MOST_DECIMAL_DIGITS, fits_word
 from headrace.query import Aggregate, Expression
+from headrace.query.aggregate import BLIND_TO_REPEATS
 
 
 class Lift(Enum):
@@ -45,8 +46,8 @@ class Lift(Enum):
 class State:
     """What is kept per group: an operation over slots, what records put into it, and which records count.
 
-    A record counts when its `arguments` are all not null and `condition` is true (ANY argument may be null in
-    VALUE and ORDERED_VALUE, see `lift.py`).
+    A record counts when its `arguments` are all not null and `condition` is true (in VALUE and ORDERED_VALUE the
+    first argument, which is the value, may be null).
     """
 
     op: Op
@@ -107,7 +108,7 @@ def make_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
     make = _RECIPES.get(aggregate.function.name)
     if make is None or aggregate.within or aggregate.ignore_nulls:
         raise NoState(f"{aggregate.sql}: no state is known for it")
-    if aggregate.distinct and aggregate.function.name not in _BLIND_TO_REPEATS:
+    if aggregate.distinct and aggregate.function.name not in BLIND_TO_REPEATS:
         raise NoState(f"{aggregate.sql}: DISTINCT needs a finer node")
     return make(aggregate, facts)
 
@@ -137,6 +138,22 @@ def _count_if_recipe(aggregate: Aggregate, _: Facts) -> Recipe:
     return Recipe((State(Op.ADD, Lift.ONE, (), condition),), "count", pa.int64())
 
 
+MORE_DIGITS = {"sum": (10, 0), "average": (4, 4)}
+"""By how much the precision and the scale of decimals grow, in Spark's type of the answer."""
+
+
+def decimal_type(answer: str, kind: pa.DataType) -> pa.DataType:
+    """Spark's type for the sum or average of decimals.
+
+    >>> decimal_type("average", pa.decimal128(36, 2))
+    Decimal128Type(decimal128(38, 6))
+    """
+    precision, scale = MORE_DIGITS[answer]
+    return pa.decimal128(
+        min(kind.precision + precision, MOST_DECIMAL_DIGITS), min(kind.scale + scale, MOST_DECIMAL_DIGITS)
+    )
+
+
 def _total_recipe(answer: str) -> Make:
     """Sum or average: the same states, with Spark's type for each."""
 
@@ -151,9 +168,7 @@ def _total_recipe(answer: str) -> Make:
         total = _state(aggregate, *((Op.ADD, Lift.WHOLE) if narrow else (Op.WIDE_ADD, Lift.WIDE)))
         if pa.types.is_integer(kind):
             return Recipe((total, count), f"integer_{answer}", pa.int64() if answer == "sum" else pa.float64())
-        more = (10, 0) if answer == "sum" else (4, 4)
-        decimal = pa.decimal128(kind.precision + more[0], kind.scale + more[1])
-        return Recipe((total, count), f"decimal_{answer}", decimal)
+        return Recipe((total, count), f"decimal_{answer}", decimal_type(answer, kind))
 
     return make
 
@@ -222,8 +237,6 @@ def _take_by_recipe(op: Op) -> Make:
 
     return make
 
-
-_BLIND_TO_REPEATS = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "any_value"})
 
 _RECIPES: Mapping[str, Make] = {
     "count": _count_recipe,

@@ -21,6 +21,8 @@ Valid = npt.NDArray[np.bool_]
 _SIGN_KEPT = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 MOST_DIGITS = 18
 """Decimals of so many digits fit into 64 bits."""
+MOST_DECIMAL_DIGITS = 38
+"""Spark has no decimals of more digits; these fit into 128 bits."""
 
 
 def fits_word(kind: pa.DataType) -> bool:
@@ -70,12 +72,17 @@ def _bits(array: pa.Array, buffer: int) -> Valid:
     return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
 
 
+def valid_of(array: pa.Array) -> Valid | None:
+    """Which values are not null; None says all."""
+    return np.asarray(pc.is_valid(array), dtype=np.bool_) if array.null_count else None
+
+
 def to_words(array: pa.Array) -> tuple[Words, Valid | None]:
     """The words of a column (0 where it is null) and which of its values are not null; None says all."""
-    valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array), dtype=np.bool_)
+    valid = valid_of(array)
     kind = array.type
     if pa.types.is_decimal128(kind):
-        words = _decimal_words(array)
+        words, _ = wide_words(array)  # the low half is all of it for up to 18 digits
     elif pa.types.is_floating(kind):
         words = order_floats(_numpy(array, pa.float64()))
     elif pa.types.is_boolean(kind):
@@ -136,12 +143,12 @@ def in_memory(array: pa.Array, held: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.frombuffer(array.buffers()[1], dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
-def _decimal_words(array: pa.Array) -> Words:
-    """The unscaled values: the low half of 128 bits is all of it for up to 18 digits."""
+def wide_words(array: pa.Array) -> tuple[Words, Words]:
+    """Low (unsigned) and high words of decimals' unscaled values; those of nulls are arbitrary."""
     if len(array) == 0:
-        return np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     halves = np.frombuffer(array.buffers()[1], dtype=np.int64, count=2 * len(array), offset=array.offset * 16)
-    return halves[::2]
+    return halves[::2], halves[1::2]
 
 
 def decimals(low: Words, high: Words, valid: Valid | None, kind: pa.DataType) -> pa.Array:

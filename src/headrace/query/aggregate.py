@@ -79,6 +79,10 @@ SYNONYMS: Mapping[str, str] = {
 }
 
 
+BLIND_TO_REPEATS = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "any_value"})
+"""The functions to which it does not matter how often a value comes: DISTINCT says nothing to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate call; equal calls of different queries are equal values."""
@@ -94,14 +98,7 @@ class Aggregate:
     @property
     def kind(self) -> Kind:
         """The kind of work; DISTINCT makes any aggregate whose value depends on repeats a holistic one."""
-        if self.distinct and self.function.name not in (
-            "min",
-            "max",
-            "bool_and",
-            "bool_or",
-            "bit_and",
-            "bit_or",
-        ):
+        if self.distinct and self.function.name not in BLIND_TO_REPEATS:
             return max(self.function.kind, Kind.HOLISTIC, key=list(Kind).index)
         return self.function.kind
 

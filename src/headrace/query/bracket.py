@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import did_you_mean
 from headrace.query.expression import STRINGS, Expression, as_written
-from headrace.query.interval import parse_interval_us
+from headrace.query.interval import parse_count_us, parse_interval_us
 from headrace.query.source import Source
 from headrace.query.window import Duration, Window, WindowFault, make_window
 
@@ -146,8 +146,8 @@ def _value_us(token: Token, source: Source) -> int:
             return parse_interval_us(token.text, short=True)
         except ValueError as error:
             raise WindowFault(str(error), span) from error
-    number = source.cut(span).lower().removesuffix("l")
-    if not number.isdecimal():
+    count_us = parse_count_us(source.cut(span))
+    if count_us is None:
         message = f"'{source.cut(span)}' is no duration"
         raise WindowFault(message, span, "write it in quotes, such as '18 min' or '1 hour 30 minutes'")
-    return int(number)
+    return count_us

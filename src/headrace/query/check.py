@@ -11,7 +11,8 @@ from sqlglot.errors import TokenError
 from headrace.errors import Problem, did_you_mean
 from headrace.query.aggregate import find_aggregates
 from headrace.query.dialect import SyntaxFault, span_of
-from headrace.query.functions import spark_functions
+from headrace.query.expression import column_parts
+from headrace.query.functions import BARE_FUNCTIONS, spark_functions
 from headrace.query.source import Source
 
 KEYWORDS = (
@@ -19,17 +20,7 @@ KEYWORDS = (
     "ELSE END DISTINCT FILTER OVER JOIN ON UNION WITH ASC DESC"
 ).split()
 
-# Bare words that Spark takes for a function when there is no column of that name.
-_BARE_FUNCTIONS = frozenset(
-    "current_date current_timestamp current_time current_user user session_user localtimestamp localtime "
-    "current_catalog current_database current_schema".split()
-)
 _UNIT_FIRST = frozenset("dateadd date_add datediff date_diff timestampadd timestampdiff".split())
-
-
-def name_parts(column: exp.Column) -> list[str]:
-    """The parts of a dotted name, from left to right."""
-    return [part.name for part in column.parts]
 
 
 def check_names(
@@ -70,11 +61,9 @@ def _unknown_columns(
     calls = {call.name.lower() for call in select.find_all(exp.Anonymous)}
     aliases |= calls & {"window", "session_window"} | set(made)
     for column in select.find_all(exp.Column):
-        parts = name_parts(column)
-        if len(parts) > 1 and parts[0].lower() in qualifiers and parts[0].lower() not in known:
-            parts = parts[1:]
-        name = parts[0]
-        if name.lower() in known or name.lower() in _BARE_FUNCTIONS or isinstance(column.this, exp.Star):
+        name = column_parts(column, qualifiers)[0]
+        bare = name.lower() in BARE_FUNCTIONS and len(column.parts) == 1
+        if name.lower() in known or bare or isinstance(column.this, exp.Star):
             continue
         if _is_unit(column) or _is_lambda_variable(column, name):
             continue
@@ -167,8 +156,7 @@ def _unclosed(source: Source, fault: TokenError) -> Problem:
     missing = re.search(r"Missing (\S+) from", str(fault.__cause__ or fault))
     quote = missing[1] if missing else "'"
     opened = _last_open(source.text, quote)
-    closing = "*/" if quote == "*/" else quote
-    return source.problem(f"no closing {closing} for what begins here", (opened, opened + 1))
+    return source.problem(f"no closing {quote} for what begins here", (opened, opened + 1))
 
 
 def _last_open(text: str, quote: str) -> int:

@@ -1,25 +1,50 @@
 """An expression of a query: the user's own text, on one line, equal to others that read the same.
 
 Spark, and nothing else, decides what an expression means, so the text is kept token by token. Two expressions
-are equal when they differ only in white space, comments, letter case of names and the stream's name before a
-column. That is enough to find the same work in different queries, and never takes two things for one.
+are equal when they differ only in white space, comments, letter case of names, backquotes around names that need
+none and the stream's name before a column. That is enough to find the same work in different queries, and never
+takes two things for one.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
+from headrace.query.dialect import SPAN, SyntaxFault, parse_statement, span_of, tokenize
 from headrace.query.functions import spark_functions
 from headrace.query.source import Source
 
 STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
+
+
+def make_qualifiers(stream: str, columns: Collection[str]) -> frozenset[str]:
+    """What `t.` looks like where it is the stream's name before a column; all in lower case.
+
+    That is `t`. If a column is named so too, Spark takes `t.x` for the stream's column x, and for the field x of
+    column t only where the stream has no x: then it is `t.x`, for each column x.
+
+    >>> sorted(make_qualifiers("t", ["x"])), sorted(make_qualifiers("t", ["t", "x"]))
+    (['t'], ['t.*', 't.t', 't.x'])
+    """
+    if stream not in columns:
+        return frozenset({stream})
+    return frozenset(f"{stream}.{column}" for column in (*columns, "*"))
+
+
+def _is_qualified(first: str, second: str, qualifiers: frozenset[str]) -> bool:
+    return first.lower() in qualifiers or f"{first}.{second}".lower() in qualifiers
+
+
+def column_parts(column: exp.Column, qualifiers: frozenset[str] = frozenset()) -> list[str]:
+    """The parts of a dotted name, from left to right, without the stream's name."""
+    parts = [part.name for part in column.parts]
+    return parts[1:] if len(parts) > 1 and _is_qualified(parts[0], parts[1], qualifiers) else parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +99,7 @@ def _tree(sql: str) -> exp.Expr:
     statement = parse_statement(prefix + sql)
     node: exp.Expr = statement.expressions[0]
     for part in node.walk():
-        for key, shift in (("span", None), ("start", int), ("end", int)):
+        for key, shift in ((SPAN, None), ("start", int), ("end", int)):
             if key in part.meta:
                 value = part.meta[key]
                 part.meta[key] = value - len(prefix) if shift else (value[0] - len(prefix), value[1] - len(prefix))
@@ -93,11 +118,11 @@ def _without_qualifiers(tokens: list[Token], qualifiers: frozenset[str]) -> Iter
     spaced = False
     end = 0
     before: TokenType | None = None
-    for token, after in itertools.zip_longest(tokens, tokens[1:]):
+    for token, after, second in itertools.zip_longest(tokens, tokens[1:], tokens[2:]):
         spaced = spaced or token.start > end
         end = token.end + 1
-        qualifier = token.text.lower() in qualifiers and after is not None and after.token_type is TokenType.DOT
-        if qualifier and before is not TokenType.DOT:
+        dotted = second is not None and after.token_type is TokenType.DOT and before is not TokenType.DOT
+        if dotted and _is_qualified(token.text, second.text, qualifiers):
             before = None  # the dot that follows belongs to the qualifier
         elif not (before is None and token.token_type is TokenType.DOT):
             yield token, spaced

@@ -14,9 +14,14 @@ from importlib import resources
 NOT_REPEATABLE = frozenset(
     """rand randn random uniform randstr uuid shuffle monotonically_increasing_id spark_partition_id
     input_file_name input_file_block_start input_file_block_length current_timestamp current_date current_time
-    curdate now localtimestamp reflect java_method try_reflect""".split()
+    curdate now localtimestamp localtime reflect java_method try_reflect""".split()
 )
 
+# Bare words that Spark takes for a function when there is no column of that name.
+BARE_FUNCTIONS = frozenset(
+    "current_date current_timestamp current_time current_user user session_user localtimestamp localtime "
+    "current_catalog current_database current_schema".split()
+)
 
 # Called like functions, but known to Spark's grammar rather than to its registry.
 _IN_GRAMMAR = ("timestampadd", "timestampdiff")

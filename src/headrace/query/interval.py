@@ -60,6 +60,16 @@ def parse_interval_us(text: str, *, short: bool = False) -> int:
     return int(total_us)
 
 
+def parse_count_us(text: str) -> int | None:
+    """Microseconds as a whole number, which may be a BIGINT literal; None where a text is no such.
+
+    >>> parse_count_us("60000000L"), parse_count_us("1.5")
+    (60000000, None)
+    """
+    number = text.strip().lower().removesuffix("l")
+    return int(number) if number.isdecimal() else None
+
+
 def _unit_us(unit: str, text: str, short: bool) -> int:
     if short and unit.lower() in SHORT_US:
         return SHORT_US[unit.lower()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
 from headrace.query.aggregate import find_aggregates, parse_aggregate, peel
 from headrace.query.dialect import span_of
-from headrace.query.functions import NOT_REPEATABLE, spark_functions
+from headrace.query.functions import BARE_FUNCTIONS, NOT_REPEATABLE, spark_functions
 from headrace.query.having import conjuncts, is_constant
 from headrace.query.query import Obstacle
 from headrace.query.source import Source
@@ -36,13 +36,16 @@ _CLAUSES = {
 }
 
 
-def find_obstacles(tree: exp.Expr, source: Source, *, windowed: bool = False) -> tuple[Obstacle, ...]:
+def find_obstacles(
+    tree: exp.Expr, source: Source, *, windowed: bool = False, columns: Collection[str] = ()
+) -> tuple[Obstacle, ...]:
     """All reasons against sharing, in the order of the clauses; empty for a query that can be shared.
 
-    `windowed`: the query groups by a window, whatever its GROUP BY says.
+    `windowed`: the query groups by a window, whatever its GROUP BY says. `columns` are those of the stream that
+    are known, in lower case.
     """
     foreign = list(_foreign(tree, source))
-    found = foreign or [*_own(tree, windowed), *_calls(tree, source)]
+    found = foreign or [*_own(tree, windowed), *_calls(tree, source, columns)]
     # A reason is given once, at the first place where it holds.
     places = {reason: source.problem(reason, span_of(node)) for reason, node in reversed(found)}
     return tuple(Obstacle(reason, places[reason], bool(foreign)) for reason in dict.fromkeys(r for r, _ in found))
@@ -100,11 +103,11 @@ def _select_aggregates(select: exp.Expr) -> Iterator[exp.Expr]:
         yield from find_aggregates(item)
 
 
-def _calls(select: exp.Expr, source: Source) -> Found:
+def _calls(select: exp.Expr, source: Source, columns: Collection[str]) -> Found:
     for node in select.walk():
         if isinstance(node, exp.Window):
             yield "a window function (OVER)", node
-        elif isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.Localtimestamp)):
+        elif _is_current_time(node, columns):
             yield "the current time, which differs from run to run", node
         elif isinstance(node, exp.Anonymous):
             yield from _call(node)
@@ -115,11 +118,19 @@ def _calls(select: exp.Expr, source: Source) -> Found:
             yield from _aggregate(node, source)
 
 
+def _is_current_time(node: exp.Expr, columns: Collection[str]) -> bool:
+    """Whether a node is the current time without parentheses, for which sqlglot has a class or takes a column."""
+    if isinstance(node, exp.Column):
+        name = node.name.lower()
+        return len(node.parts) == 1 and name in BARE_FUNCTIONS & NOT_REPEATABLE and name not in columns
+    return isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp))
+
+
 def _call(node: exp.Anonymous) -> Found:
     name = node.name.lower()
     if is_call(node, "session_window"):
         yield "a session window", node
-    elif name in NOT_REPEATABLE:
+    elif name in NOT_REPEATABLE or (name == "unix_timestamp" and not node.expressions):
         yield f"{name}(), whose value differs from call to call", node
     elif name not in spark_functions():
         yield f"the user-defined function {name}()", node

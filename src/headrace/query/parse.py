@@ -8,7 +8,6 @@ time, whose name is known only then as well.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from sqlglot import exp
@@ -19,12 +18,12 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.errors import QueryError
 from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
 from headrace.query.bracket import Bracket, cut_bracket
-from headrace.query.check import check_clauses, check_names, name_parts, syntax_problem
+from headrace.query.check import check_clauses, check_names, syntax_problem
 from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
-from headrace.query.expression import Expression
+from headrace.query.expression import Expression, column_parts, make_qualifiers
 from headrace.query.having import early_conditions
 from headrace.query.obstacles import find_obstacles
-from headrace.query.query import Obstacle, Ordering, Output, Query, quote_name
+from headrace.query.query import NAME, Obstacle, Ordering, Output, Query, quote_name
 from headrace.query.source import Source
 from headrace.query.window import UnreadWindow, Window, WindowFault, find_window, is_window_call, parse_window
 
@@ -75,7 +74,7 @@ def _without_end(source: Source) -> Source:
 
 def _column(name: str) -> Expression:
     """A column, named as users do: bare where that is a name, so that it equals what they write."""
-    bare = re.fullmatch(r"[A-Za-z_]\w*", name) and tokenize(name)[0].token_type in _TYPES
+    bare = NAME.fullmatch(name) and tokenize(name)[0].token_type in _TYPES
     return Expression.parse(name if bare else quote_name(name))
 
 
@@ -98,10 +97,12 @@ class _Parse:
         self.columns = None if columns is None else {column.lower() for column in columns}
         self.known_columns = columns
         self.functions = functions
-        self.stream, self.stream_span, self.qualifiers = _stream_of(tree)
+        self.stream, self.stream_span, self.qualifiers = _stream_of(tree, self.columns or ())
 
     def query(self) -> Query:
-        obstacles = find_obstacles(self.tree, self.source, windowed=self.bracket is not None)
+        obstacles = find_obstacles(
+            self.tree, self.source, windowed=self.bracket is not None, columns=self.columns or ()
+        )
         if isinstance(self.tree, exp.Select):
             problems = list(check_clauses(self.tree, self.source))
             if self.known_columns is not None and not any(obstacle.foreign for obstacle in obstacles):
@@ -199,7 +200,7 @@ class _Parse:
                 yield node
 
     def _is_alias(self, node: exp.Expr, aliases: Collection[str]) -> bool:
-        if not isinstance(node, exp.Column) or len(name_parts(node)) != 1:
+        if not isinstance(node, exp.Column) or len(column_parts(node)) != 1:
             return False
         name = node.name.lower()
         return name in aliases and (self.columns is None or name not in self.columns)
@@ -227,9 +228,8 @@ class _Parse:
 
     def _is_window(self, column: exp.Column) -> bool:
         """Whether a name is that of the window that the query groups by."""
-        parts = [part.lower() for part in name_parts(column)]
-        named = parts[1:] if len(parts) > 1 and parts[0] in self.qualifiers else parts
-        return named[0] == "window" and (self.columns is None or "window" not in self.columns)
+        name = column_parts(column, self.qualifiers)[0].lower()
+        return name == "window" and (self.columns is None or "window" not in self.columns)
 
     def _of_window(self, node: exp.Expr) -> bool:
         """Whether a key is the window's, such as `window.start`: grouping by the window says the same."""
@@ -279,7 +279,7 @@ class _Parse:
         seen: set[str] = set()
         for item in self.tree.expressions:
             for column in item.find_all(exp.Column):
-                name = name_parts(column)[0].lower()
+                name = column_parts(column)[0].lower()
                 if name in seen and name not in self.columns:
                     reason = f"'{name}' refers to another column of the same SELECT list"
                     yield Obstacle(reason, self.source.problem(reason, span_of(column)))
@@ -297,11 +297,11 @@ def _beside_spark(bracket: Bracket, obstacles: Sequence[Obstacle]) -> WindowFaul
     return WindowFault(message, bracket.span, hint)
 
 
-def _stream_of(tree: exp.Query) -> tuple[str, tuple[int, int] | None, frozenset[str]]:
-    """The table that the query reads, its place in the text, and the names that may stand before its columns."""
+def _stream_of(tree: exp.Query, columns: Collection[str]) -> tuple[str, tuple[int, int] | None, frozenset[str]]:
+    """The table that the query reads, its place in the text, and what its name before a column looks like."""
     origin = tree.args.get("from_")
     table = origin.this if origin is not None else tree.find(exp.Table)
     if not isinstance(table, exp.Table):
         return "", None, frozenset()
     name = ".".join(part.name for part in table.parts)
-    return name, span_of(table.this), frozenset({table.alias_or_name.lower()})
+    return name, span_of(table.this), make_qualifiers(table.alias_or_name.lower(), columns)

@@ -15,6 +15,9 @@ from headrace.query.expression import Expression
 from headrace.query.source import Source
 from headrace.query.window import Window
 
+NAME = re.compile(r"[A-Za-z_]\w*")
+"""A name that needs no backquotes, unless it is a word of Spark's."""
+
 
 def quote_name(name: str) -> str:
     """A name as Spark reads it, in backquotes where it needs them.
@@ -22,7 +25,7 @@ def quote_name(name: str) -> str:
     >>> quote_name("flows"), quote_name("my table")
     ('flows', '`my table`')
     """
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and tokenize(name)[0].token_type is TokenType.VAR
+    plain = NAME.fullmatch(name) and tokenize(name)[0].token_type is TokenType.VAR
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 

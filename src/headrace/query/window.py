@@ -1,8 +1,8 @@
 """Time windows: `window(time, range [, slide [, offset]])` of a GROUP BY, as a frozen value.
 
 The spellings of intervals are in `interval.py`, the brackets of the papers in `bracket.py`. Time is int64
-microseconds UTC, windows are half-open [start, end): the window number i is
-[offset + i * slide, offset + i * slide + range).
+microseconds UTC, windows are half-open [start, end): with start = offset mod slide, the window number i is
+[start + i * slide, start + i * slide + range).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headrace.query.dialect import span_of
 from headrace.query.expression import Expression
-from headrace.query.interval import format_interval, parse_interval_us
+from headrace.query.interval import format_interval, parse_count_us, parse_interval_us
 from headrace.query.source import Source
 
 
@@ -146,9 +146,9 @@ def _duration_us(node: exp.Expr, source: Source) -> int:
         except ValueError as error:
             raise WindowFault(str(error), span_of(node)) from error
     span = span_of(node)
-    number = source.cut(span).strip().lower().removesuffix("l") if span else ""
-    if number.isdecimal():
-        return int(number)
+    count_us = parse_count_us(source.cut(span)) if span else None
+    if count_us is not None:
+        return count_us
     if isinstance(node, exp.Interval):
         raise WindowFault("Spark's window() takes a text such as '10 minutes', not an INTERVAL", span)
     raise UnreadWindow
