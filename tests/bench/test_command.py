@@ -23,7 +23,10 @@ def bench(*words: str) -> int:
     [
         (["netflw"], "did you mean 'netflow'?"),
         (["netflow", "--engines", "duckdb,pandas"], "'pandas' is none of"),
+        (["strem"], "did you mean 'stream'?"),
         (["netflow", "--engines", ","], "at least one engine"),
+        (["stream", "--engines", "headrace, pandas"], "'pandas' is none of headrace, spark"),
+        (["stream", "--engines", ","], "at least one engine"),
         (["trades", "--profile", "backbone"], "only netflow has profiles"),
         (["netflow", "--data", "x", "--rows", "5"], "taken whole"),
         (["netflow", "--data", "no/such/folder"], "there are no Parquet files"),
@@ -40,6 +43,15 @@ def test_missing_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert bench("netflow", "--plot", "x.png") == 3
     shown = capsys.readouterr().err
     assert "the benchmark needs duckdb, matplotlib; get it with: pip install 'headrace[bench]'" in shown
+
+
+@pytest.mark.parametrize("workload", ["netflow", "stream", "sharing"])
+def test_all_kinds_need_the_extra(
+    workload: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(contest, "find_spec", lambda name: None if name == "psutil" else name)
+    assert bench(workload) == 3
+    assert "the benchmark needs psutil" in capsys.readouterr().err
 
 
 def test_engines_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

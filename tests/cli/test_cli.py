@@ -23,6 +23,11 @@ def headrace(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     return run
 
 
+def test_commands_do_without_the_extra_for_benchmarks() -> None:
+    program = "import sys; sys.modules['psutil'] = None; from headrace.cli.app import main; main(['--help'])"
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "flows"

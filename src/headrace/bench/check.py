@@ -1,7 +1,8 @@
 """What is compared of two engines' answers: the rows, and sums in which every value has its row's weight.
 
-A row's weight comes from its window and keys alone, so that a value in the wrong row changes the sum. The same
-arithmetic is written twice: here and in `text.py` for engines that speak SQL, and in `in_polars.py`.
+A row's weight comes from its window and keys alone, so that a value in the wrong row changes the sum. The
+arithmetic, with the numbers that stand here, is written twice: in `text.py` for engines that speak SQL, and in
+`in_polars.py`.
 """
 
 from __future__ import annotations

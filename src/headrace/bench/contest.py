@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
@@ -24,10 +24,15 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 headrace is asked in one way and timed thrice. With a plan that is made anew, until its answers are computed; with
 the plan of the run before, as queries that stand are run; and then also until Spark has read all answers.
 """
+STREAM_ENGINES = ("headrace", "spark", "foreach_batch", "flink")
+"""What takes part in `headrace bench stream`."""
 MOST_BY_SPARK = 100
 """Of more questions, plain Spark is timed on every third."""
 PACKAGES = {"polars": "polars", "duckdb": "duckdb", "chdb": "chdb"}
 """What an engine needs beyond headrace itself."""
+
+Tell = Callable[[str], None]
+"""Is told what happens next."""
 
 
 @dataclass(frozen=True, slots=True)

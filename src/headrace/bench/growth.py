@@ -7,9 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from headrace.bench.contest import Task
+from headrace.bench.contest import Task, Tell
 from headrace.bench.in_spark import InHeadrace
-from headrace.bench.measure import Tell
 from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, QueryGrowth, Report, RowGrowth
 from headrace.bench.workloads import Topic

@@ -21,9 +21,9 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from headrace.bench import flink_job
-from headrace.bench.contest import Task
+from headrace.bench.contest import Task, Tell
 from headrace.bench.question import Measure, Question
-from headrace.bench.streaming import StreamRun, Tell
+from headrace.bench.streaming import StreamRun
 from headrace.errors import BenchError, SetupError
 
 PYTHON = "HEADRACE_FLINK_PYTHON"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING
 
 from headrace.bench.check import Check, compare
 from headrace.bench.child import Child
-from headrace.bench.contest import VARIANTS, Contestant, Task, Timing
+from headrace.bench.contest import VARIANTS, Contestant, Task, Tell, Timing
 from headrace.bench.in_spark import InHeadrace, InSpark
 from headrace.bench.report import Report, Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Tell = Callable[[str], None]
 
 
 def measure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.bench.contest import PACKAGES, VARIANTS
 
@@ -107,7 +107,14 @@ class Report:
         return plain
 
 
-def write_json(report: Report, file: Path) -> None:
-    """Write the report, and the folders above it."""
+class Figures(Protocol):
+    """What any benchmark found."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as plain values."""
+
+
+def write_json(report: Figures, file: Path) -> None:
+    """Write a report, and the folders above it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(report.to_json(), indent=2) + "\n")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from headrace.bench.check import Check, compare
-from headrace.bench.contest import Task
+from headrace.bench.contest import Task, Tell
 from headrace.bench.feed import Feed
 from headrace.bench.in_spark import check_frame, workload_of
 from headrace.bench.question import Data, Question, read_data
@@ -33,13 +33,11 @@ from headrace.workload import Workload
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ENGINES = ("headrace", "spark", "foreach_batch", "flink")
 LATENESS = "10 seconds"
 _LONG_AGO = 1_700_000_000
 _SHORT_S = 60.0
 _ROUNDS = 3
 """An engine that takes less than a minute runs so many times, and the median counts."""
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

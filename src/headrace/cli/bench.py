@@ -5,25 +5,25 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from headrace.bench.contest import ENGINES, Task, check_installed
+from headrace.bench.contest import ENGINES, STREAM_ENGINES, Task, check_installed
 from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, Report, write_json
-from headrace.bench.sharing.papers import QUERIES
+from headrace.bench.sharing import papers
 from headrace.bench.workloads import TOPICS, Topic
-from headrace.cli.bench_stream import bench_stream
 from headrace.cli.console import Debug, out, telling, waiting
-from headrace.cli.sharing import ROWS, TIMED_ROWS, Wanted, bench_sharing
 from headrace.errors import StreamError, did_you_mean
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.generate.write import core_count
 
 _ROWS = 10_000_000
+_ALL = ",".join(ENGINES)
 _FLIGHTS = (
     "flights are recorded, not made: give their Parquet with --data (examples/flights says where it is from)"
 )
@@ -44,7 +44,7 @@ def bench(
     profile: Annotated[
         str | None, typer.Option("--profile", help="netflow: backbone or enterprise. [default: backbone]")
     ] = None,
-    engines: Annotated[str, typer.Option("--engines", help="Which take part.")] = ",".join(ENGINES),
+    engines: Annotated[str, typer.Option("--engines", help="Which take part.")] = _ALL,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="The median of so many counts.")] = 3,
     cores: Annotated[
         int | None, typer.Option("--cores", min=1, help="Cores that all engines are given. [default: all]")
@@ -83,16 +83,20 @@ def bench(
             raise typer.BadParameter(message)
         if data is not None and rows is not None:
             raise typer.BadParameter("--data is taken whole: leave --rows out", param_hint="--data")
+        with_spark = "spark" in _engines(engines, ENGINES) and not count_only
+        check_installed((), plot=False)
+        from headrace.cli.sharing import Wanted, bench_sharing  # loads the kernel
+
         wanted = Wanted(
-            rows or (ROWS if count_only or study else TIMED_ROWS),
-            queries or QUERIES,
+            rows or (papers.ROWS if count_only or study else _ROWS),
+            queries or papers.QUERIES,
             0 if count_only else rounds,
             _limit_cores(cores),
             data,
             study,
             sets,
             seed,
-            spark="spark" in _engines(engines) and not count_only,
+            spark=with_spark,
         )
         bench_sharing(wanted, json_file)
         return
@@ -101,6 +105,10 @@ def bench(
             raise typer.BadParameter("stream has no --growth, --plot, --study, --count, --sets and --seed")
         if data is not None and (rows is not None or profile is not None):
             raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
+        chosen = _stream_engines(engines)
+        check_installed((), plot=False)
+        from headrace.cli.bench_stream import bench_stream  # needs psutil
+
         topic = TOPICS["netflow"]
         count = _limit_cores(cores)
         with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
@@ -108,10 +116,10 @@ def bench(
             with waiting("preparing the records ..."):
                 base = prepare.base()
             task = Task(base, topic.take(queries or topic.usual), count)
-            bench_stream(task, engines, files_per_batch, seconds, Path(scratch), json_file)
+            bench_stream(task, chosen, files_per_batch, seconds, Path(scratch), json_file)
         return
     topic = _topic(workload)
-    chosen = ("headrace",) if growth else _engines(engines)
+    chosen = ("headrace",) if growth else _engines(engines, ENGINES)
     if study or count_only or seed or sets > 1:
         raise typer.BadParameter("only sharing has --study, --count, --sets and --seed")
     if profile is not None and workload != "netflow":
@@ -205,19 +213,27 @@ def _measure_growth(topic: Topic, prepare: _Preparation, number: int, cores: int
 
 
 def _topic(name: str) -> Topic:
-    known = [*TOPICS, "sharing"]
+    known = [*TOPICS, "stream", "sharing"]
     if name not in TOPICS:
         raise typer.BadParameter(f"'{name}' is none of {', '.join(known)}; {did_you_mean(name, known)}")
     return TOPICS[name]
 
 
-def _engines(text: str) -> tuple[str, ...]:
+def _engines(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Engines by their names, which are separated by commas."""
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    wrong = [name for name in names if name not in ENGINES]
+    wrong = [name for name in names if name not in known]
     if wrong or not names:
-        message = f"'{', '.join(wrong)}' is none of {', '.join(ENGINES)}" if wrong else "name at least one engine"
+        message = f"'{', '.join(wrong)}' is none of {', '.join(known)}" if wrong else "name at least one engine"
         raise typer.BadParameter(message, param_hint="--engines")
     return names
+
+
+def _stream_engines(text: str) -> tuple[str, ...]:
+    """Those of a stream; Flink, which is in no extra, takes part only where it is named."""
+    if text == _ALL:
+        return tuple(engine for engine in STREAM_ENGINES if engine != "flink")
+    return _engines(text, STREAM_ENGINES)
 
 
 def _limit_cores(cores: int | None) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import typer
 from rich.table import Table
 
-from headrace.bench.contest import ENGINES as BATCH_ENGINES
 from headrace.bench.contest import Task
 from headrace.bench.in_flink import run_flink
-from headrace.bench.streaming import ENGINES, StreamBench, StreamReport, in_order, measure_latency
+from headrace.bench.report import write_json
+from headrace.bench.streaming import StreamBench, StreamReport, in_order, measure_latency
 from headrace.cli.console import out, telling
-from headrace.errors import did_you_mean
 from headrace.kernel.compiled import load_kernels
 from headrace.runtime.session import machine_memory_mb, open_session
 
@@ -22,10 +20,9 @@ _RATE = 50_000
 
 
 def bench_stream(
-    task: Task, engines: str, files_per_batch: int, seconds: int, scratch: Path, json_file: Path | None
+    task: Task, engines: Sequence[str], files_per_batch: int, seconds: int, scratch: Path, json_file: Path | None
 ) -> None:
     """Run the engines over the data of a task as a stream, and print what came of it."""
-    chosen = _engines(engines)
     latency = None
     with telling() as tell:
         tell("putting the files in the order of their names")
@@ -36,28 +33,16 @@ def bench_stream(
         with open_session(cores=task.cores, conf=conf) as spark:
             load_kernels()
             bench = StreamBench(task, spark, scratch, files_per_batch, tell)
-            runs = bench.run(chosen)
-            if seconds and "headrace" in chosen:
+            runs = bench.run(engines)
+            if seconds and "headrace" in engines:
                 tell(f"time to answers at {_RATE:,} records/s, for {seconds} s")
                 latency = measure_latency(spark, task.questions, task.data, scratch, _RATE, seconds)
-        if "flink" in chosen:
+        if "flink" in engines:
             runs.append(run_flink(task, scratch, tell))
     report = StreamReport(task.data.rows, len(task.questions), task.cores, files_per_batch, tuple(runs), latency)
     _print(report)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(report.to_json(), indent=2) + "\n")
-
-
-def _engines(text: str) -> tuple[str, ...]:
-    if text == ",".join(BATCH_ENGINES):
-        return tuple(engine for engine in ENGINES if engine != "flink")
-    chosen = tuple(dict.fromkeys(text.split(",")))
-    for engine in chosen:
-        if engine not in ENGINES:
-            near = did_you_mean(engine, ENGINES) or f"there are {', '.join(ENGINES)}"
-            raise typer.BadParameter(f"'{engine}' is no engine here; {near}", param_hint="--engines")
-    return chosen
+        write_json(report, json_file)
 
 
 def _print(report: StreamReport) -> None:

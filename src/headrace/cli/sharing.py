@@ -10,9 +10,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from headrace.bench.measure import Tell
+from headrace.bench.contest import Tell
+from headrace.bench.report import write_json
 from headrace.bench.sharing import papers
-from headrace.bench.sharing.report import Counted, Report, SparkTimed, Timed, mean, write_json
+from headrace.bench.sharing.report import Counted, Report, SparkTimed, Timed, mean
 from headrace.bench.sharing.study import (
     FIGURE8_HOURS,
     FIGURE8_ROWS,
@@ -26,11 +27,6 @@ from headrace.bench.sharing.study import (
 from headrace.bench.sharing.subject import prepare_trades
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.cli.console import out, telling, waiting
-
-ROWS = 1_138_636
-"""As many trades as the paper's hour has, for counts and the study."""
-TIMED_ROWS = 10_000_000
-"""As many as the other benchmarks have, for times with most queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +79,10 @@ def _field(
 @contextmanager
 def _few(field: Field, wanted: Wanted) -> Iterator[Field]:
     """Records for what the papers have done: the same, or as many as they had, if they are made."""
-    if wanted.data is not None or wanted.rows <= ROWS:
+    if wanted.data is not None or wanted.rows <= papers.ROWS:
         yield field
         return
-    with _field(None, ROWS) as few:
+    with _field(None, papers.ROWS) as few:
         yield few
 
 
@@ -135,8 +131,8 @@ def _on_spark(field: Field, wanted: Wanted, tell: Tell) -> SparkTimed:
 def _print(report: Report) -> None:
     title = f"sharing: {report.rows:,} {report.data}, {report.queries} queries"
     title += (
-        f"; operations, and seconds ungrouped, of {ROWS:,}"
-        if report.data == "trades" and report.rows > ROWS
+        f"; operations, and seconds ungrouped, of {papers.ROWS:,}"
+        if report.data == "trades" and report.rows > papers.ROWS
         else ""
     )
     title += f"; counts are the mean of {report.sets} sets" if report.sets > 1 else ""

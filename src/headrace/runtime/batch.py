@@ -1,8 +1,10 @@
-"""The batch runtime: one Spark job for the whole workload, in two levels.
+"""The batch runtime: one pass over the records for the whole workload, in two levels.
 
-Low level: each task reduces its records to partials, and to answers where it has all records of a slice. Partials
-cross the shuffle as bytes. High level: each task merges the partials of a bucket and gives the answers of its
-groups. Answers are kept in files, or by Spark, and each query's DataFrame reads its own.
+Low level: each task reduces its records to partials, and to answers where it has all records of a slice. High
+level: each task merges the partials of a bucket and gives the answers of its groups, or partials that meet a last
+time. With a scratch folder, partials and answers lie in its files: the low level is a job, and each meeting one
+more where it is worth a job. Without one, all of it is one job: partials cross Spark's shuffle as bytes, and Spark
+keeps the answers. Each query's DataFrame reads its own.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from headrace.errors import RunError
 from headrace.kernel.compiled import load_kernels
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.levels import travelling
+from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
 from headrace.query import Query
 from headrace.runtime.finish import Groups, finishing_sql
@@ -31,7 +34,7 @@ from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results
 from headrace.runtime.scratch import make_scratch
 from headrace.runtime.session import keep_workers, user_functions, wake_workers
-from headrace.runtime.source import plan_reading
+from headrace.runtime.source import computed, plan_reading
 from headrace.runtime.worker import PIECES, Work, on_tasks, typed
 from headrace.sources import Stream
 
@@ -47,6 +50,12 @@ _MOST_BUCKETS = 64
 
 More of them, on 10 M records of 200 queries: 14 and 28 take the same time, 56 a tenth more, 112 half as much more.
 """
+
+
+def bucket_count(plan: Plan, span_us: int | None, cores: int, tasks: int) -> int:
+    """How many buckets partials are dealt to, by the rows that travel; each task has as many as any other."""
+    rows = travelling(plan, span_us, cores)
+    return tasks * max(1, min(_MOST_BUCKETS, round(rows / _ROWS_PER_BUCKET / tasks)))
 
 
 def run_batch(
@@ -103,7 +112,7 @@ def _analyse_rest(
 
 
 class _SharedPass:
-    """The one job of a plan, and the answers that it leaves."""
+    """The jobs of a plan's pass over the records, and the answers that they leave."""
 
     def __init__(
         self,
@@ -123,8 +132,7 @@ class _SharedPass:
         records = source.records if source is not None else 0
         span_us = source.span_us(stream.time) if source is not None else None
         tasks = max(cores, min(8 * cores, records * _BYTES_PER_RECORD // budget))
-        rows = travelling(plan, span_us, cores)
-        buckets = tasks * max(1, min(_MOST_BUCKETS, round(rows / _ROWS_PER_BUCKET / tasks)))
+        buckets = bucket_count(plan, span_us, cores, tasks)
         self._work = Work(prepared.brief, budget, buckets, tasks, self._scratch)
         self._kept: DataFrame | None = None
         self._places: dict[int, list[Kept]] = {}
@@ -187,8 +195,7 @@ class _SharedPass:
         def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from work.low((batch, None) for batch in batches)
 
-        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(inputs)]
-        return self._prepared.frame().selectExpr(*columns).mapInArrow(reduce, PIECES)
+        return computed(self._prepared.frame(), inputs).mapInArrow(reduce, PIECES)
 
     def frame(self, number: int) -> DataFrame:
         """A query's DataFrame: its groups, and its own last step."""
@@ -222,13 +229,12 @@ class _SharedPass:
         assert scratch is not None
         tasks = max(1, min(len(places), self._spark.sparkContext.defaultParallelism))
 
-        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def read(task: int) -> Iterator[pa.RecordBatch]:
             reader = scratch.reader()
-            for task in [number.as_py() for batch in batches for number in batch.column(0)]:
-                for kept in places[task::tasks]:
-                    yield typed(*reader.read(kept), schema, window)
+            for kept in places[task::tasks]:
+                yield typed(*reader.read(kept), schema, window)
 
-        return self._spark.range(0, tasks, 1, tasks).mapInArrow(read, kinds)
+        return on_tasks(self._spark, tasks, read, kinds)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -62,8 +62,8 @@ def finishing_sql(
     query: Query, groups: Groups, names: Sequence[str], more: Mapping[str, str] | None = None
 ) -> str:
     """SQL over `{groups}` that gives the query's answer; `names` are those of its columns, and `more` follow."""
-    outputs, having = finishing_texts(query, groups)
     parts = dict(_replacements(query, groups))
+    outputs, having = _texts(query, groups, parts)
     columns = [*zip(outputs, names, strict=True), *((sql, name) for name, sql in (more or {}).items())]
     clauses = [
         "SELECT " + ", ".join(f"{sql} AS {_quoted(name)}" for sql, name in columns),
@@ -80,7 +80,10 @@ def finishing_sql(
 
 def finishing_texts(query: Query, groups: Groups) -> tuple[list[str], str | None]:
     """The outputs, and HAVING if there is one, as SQL over the columns that hold a query's groups."""
-    parts = dict(_replacements(query, groups))
+    return _texts(query, groups, dict(_replacements(query, groups)))
+
+
+def _texts(query: Query, groups: Groups, parts: dict[Expression, str]) -> tuple[list[str], str | None]:
     outputs = [rewrite(output.expression, parts) for output in query.outputs]
     named = aliases(list(zip(query.outputs, outputs, strict=True)), groups.keys)
     return outputs, rewrite(query.having, named | parts) if query.having else None

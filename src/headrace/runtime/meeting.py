@@ -1,4 +1,4 @@
-"""Partials meet: all of a bucket in one task, which is told where they lie; where they are few, in the driver.
+"""Partials meet: all of a lot in one task, which is told where they lie; where they are few, in the driver.
 
 What lies in files that all can read needs no shuffle: the driver knows the places. Where there is no such folder,
 Spark moves the bytes (`Work.shuffled`).
@@ -6,8 +6,7 @@ Spark moves the bytes (`Work.shuffled`).
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from headrace.kernel.high import Lot, is_for
 from headrace.kernel.shelf import Kept
 from headrace.plan.plan import Plan
 from headrace.runtime.results import collected
-from headrace.runtime.worker import PIECES, Batches, Work, on_tasks
+from headrace.runtime.worker import PIECES, Batches, Work, on_tasks, shared_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,10 +31,8 @@ _MEETING_S = 2e-7
 class Line(NamedTuple):
     """A row of `PIECES` about something that lies in a file, or about what a task measured."""
 
-    task: int
     bucket: int | None
     node: int | None
-    slice: int | None
     answer: int | None
     rows: int | None
     place: str | None
@@ -73,7 +70,7 @@ def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = Fa
     if not lots:
         return others
     seconds = {lot: _seconds(work.plan, partials) for lot, partials in lots.items()}
-    tasks = _shared_out(seconds, work.tasks)
+    tasks = shared_out(seconds, seconds.__getitem__, work.tasks)
 
     def high(number: int) -> Batches:
         return work.high({lot: [line.partial for line in lots[lot]] for lot in tasks[number]}, last)
@@ -98,12 +95,3 @@ def _seconds_for_each(plan: Plan, node: int) -> float:
     """What one core takes for a row of a node: to let it meet others, and for all that is made of it."""
     below = sum(plan.expected[other].seconds for other in plan.below(node) if other != node)
     return _MEETING_S + below / max(1.0, plan.rows[node])
-
-
-def _shared_out(seconds: Mapping[Lot, float], most: int) -> list[list[Lot]]:
-    """Lots for so many tasks, at most: the one that takes longest first, each to who has least."""
-    tasks: list[tuple[float, int, list[Lot]]] = [(0.0, place, []) for place in range(min(most, len(seconds)))]
-    for lot in sorted(seconds, key=lambda lot: seconds[lot], reverse=True):
-        taken, place, own = tasks[0]
-        heapq.heapreplace(tasks, (taken + seconds[lot], place, [*own, lot]))
-    return [own for _, _, own in tasks]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.algebra.states import Fact
 from headrace.kernel.conditions import Conditions
-from headrace.kernel.low import node_inputs, table_bytes
+from headrace.kernel.low import plan_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import Guarded, guarded
@@ -24,7 +24,7 @@ from headrace.query.functions import spark_functions
 from headrace.runtime.finish import Groups, group_schema
 from headrace.runtime.reference import analyse
 from headrace.runtime.session import user_functions
-from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sizes_by_sample
+from headrace.runtime.source import Session, Source, Ways, filters_of, find_ways, sizes_by_sample
 from headrace.runtime.told import Told
 from headrace.runtime.worker import Brief
 from headrace.sources import Stream
@@ -81,7 +81,7 @@ def prepare(
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
 
     `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer. `functions`
-    are the user's own, where they are known already: it takes a query to find them.
+    are the names of the user's own, where they are known already.
     """
     from pyspark.errors import AnalysisException  # see session.py
 
@@ -102,8 +102,7 @@ def prepare(
     if source is not None:
         ways = find_ways(source, types, facts, session)
         sizes = sizes_by_sample(source, ways, session, stream.time)
-    wheres = dict.fromkeys(g.query.where for g in inner if g.query.where in facts)
-    conditions, filters = learn_filters(filter(None, wheres), [k for g in inner for k in g.keys], facts, session)
+    conditions, filters = filters_of(inner, facts, session)
     cores, memory, costs = spark.sparkContext.defaultParallelism, table_bytes(budget), load_costs()
     plan = Planner(facts, sizes, cores, costs, memory, filters).plan(inner, search)
     brief = Told(_brief(plan, facts, conditions, stream), spark)
@@ -112,10 +111,9 @@ def prepare(
 
 def _brief(plan: Plan, facts: Facts, conditions: Conditions, stream: Stream) -> Brief:
     """What workers have to know of a plan."""
-    inputs = dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root]))
     groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
     schemas = (group_schema(*pair, facts) for pair in zip(plan.answers, groups, strict=True))
-    return Brief(plan, tuple(inputs), tuple(schemas), conditions)
+    return Brief(plan, plan_inputs(plan), tuple(schemas), conditions)
 
 
 def facts_of(types: Mapping[Expression, pa.DataType], source: Source | None) -> dict[Expression, Fact]:

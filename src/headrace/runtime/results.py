@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.errors import OutputError, RunError, did_you_mean
@@ -51,9 +52,11 @@ class Results(Mapping[str, "DataFrame"]):
         return f"Results({', '.join(self)})"
 
     def release(self) -> None:
-        """Give back the space that the answers take, on disk or in Spark's memory; they cannot be read any more.
+        """Let the answers go, on disk or in Spark's memory; they cannot be read any more.
 
-        Without it, they are kept as long as this process. `with workload.run(...) as results:` does it at the end.
+        In a local session, later runs write over their files: up to a share of the machine's memory, these stay
+        on disk until this process ends. Without it, answers are kept as long as this process.
+        `with workload.run(...) as results:` does it at the end.
         """
         if self._release is not None:
             self._release()
@@ -97,26 +100,29 @@ class Results(Mapping[str, "DataFrame"]):
             staging.delete()
 
     def _write_one(self, name: str, frame: DataFrame, path: str, kind: Format) -> None:
-        from py4j.protocol import Py4JJavaError  # see session.py
-        from pyspark.errors import PySparkException
-
-        try:
+        with reporting(f"query '{name}' failed: "):
             if kind == "csv":
                 _flat(frame).write.csv(path, header=True)
             else:
                 frame.write.format(kind).save(path)
-        except (PySparkException, Py4JJavaError) as error:
-            raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
 
 
 def collected(frame: DataFrame) -> list[Row]:
     """The rows of a job; raises `RunError` with what went wrong."""
-    from pyspark.errors import PySparkException  # see session.py
+    with reporting():
+        return frame.collect()
+
+
+@contextmanager
+def reporting(what: str = "") -> Iterator[None]:
+    """Meanwhile what Spark raises becomes a `RunError`, whose message begins with `what`."""
+    from py4j.protocol import Py4JJavaError  # see session.py
+    from pyspark.errors import PySparkException
 
     try:
-        return frame.collect()
-    except PySparkException as error:
-        raise RunError(describe_failure(error)) from error
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise RunError(what + describe_failure(error)) from error
 
 
 _OWN_ERROR = re.compile(r"^headrace\.[\w.]+: (.+)$", re.MULTILINE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTING = "spark.headrace.scratch"
-"""A folder for answers (`file:///...`, `s3://...`); on a cluster without one, Spark keeps them."""
+"""A folder for answers and partials (`file:///...`, `s3://...`); on a cluster without one, Spark has them."""
 
 
 _SPARE_SHARE = 4

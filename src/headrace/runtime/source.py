@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from statistics import median
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,6 +18,7 @@ from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
 from headrace.plan.costs import Costs
+from headrace.plan.guard import Guarded
 from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
@@ -30,6 +32,9 @@ from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of
 from headrace.sources.sample import read_sample
 from headrace.sources.skip import may_match
 from headrace.sources.tasks import Grid, deal_by_time, deal_row_groups
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _READING_NS = 100.0
 """What it takes to read a record, about."""
@@ -179,6 +184,11 @@ Ways = Mapping[Expression, Evaluator | str]
 """How workers come by expressions, as far as they can: compiled, or the name of a column."""
 
 
+def computed(frame: DataFrame, expressions: Iterable[Expression]) -> DataFrame:
+    """The stream's records, by Spark, as the values of expressions."""
+    return frame.selectExpr(*(f"{expression.sql} AS `c{index}`" for index, expression in enumerate(expressions)))
+
+
 def find_ways(source: Source, expressions: Iterable[Expression], facts: Facts, session: Session) -> Ways:
     """The ways to all expressions that the kernel knows."""
     ways = {e: source.name_of(e) or _evaluator(e, facts, session) for e in expressions}
@@ -309,6 +319,13 @@ def _wanted(source: Source, filters: Sequence[Evaluator | str | None]) -> list[R
     return [g for g in groups if every or any(may_match(condition, g.extents) for condition in conditions)]
 
 
+def filters_of(queries: Collection[Guarded], facts: Facts, session: Session) -> tuple[Conditions, Filters]:
+    """`learn_filters` of all queries' filters and keys."""
+    wheres = [guarded.query.where for guarded in queries]
+    known = dict.fromkeys(where for where in wheres if where is not None and where in facts)
+    return learn_filters(known, [key for guarded in queries for key in guarded.keys], facts, session)
+
+
 def learn_filters(
     wheres: Iterable[Expression], keys: Iterable[Expression], facts: Facts, session: Session
 ) -> tuple[Conditions, Filters]:
@@ -333,8 +350,10 @@ def learn_filters(
         one: frozenset(other for other, b in known.items() if set(b.names) <= set(a.names) and implies(a, b))
         for one, a in known.items()
     }
-    keyed = {where: tuple(by_name[name.lower()] for name in known[where].names) for where in conditions}
-    return conditions, Filters(keyed, wider)
+    decided_by = {
+        where: frozenset(key for atom in atoms for key in atom.keys) for where, atoms in conditions.items()
+    }
+    return conditions, Filters(decided_by, wider)
 
 
 def _compiled_filter(where: Expression, facts: Facts, session: Session) -> Evaluator | None:

@@ -6,10 +6,11 @@ answer that are kept somewhere, or what the task measured (see `PIECES`).
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +32,10 @@ from headrace.runtime.told import Told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 PIECES = (
-    "task int, bucket int, node int, slice bigint, answer int, rows bigint, "
+    "task int, bucket int, node int, answer int, rows bigint, "
     "place string, start bigint, size bigint, crc bigint, blob binary, measures string"
 )
 _ARROW = {
@@ -60,7 +62,7 @@ _MOST_BYTES = 1 << 24
 Batches = Iterator[pa.RecordBatch]
 
 
-def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lines: str) -> DataFrame:
+def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lines: str | StructType) -> DataFrame:
     """So many tasks, each of which knows its number; `lines` is the schema of what they give."""
 
     def numbered(batches: Batches) -> Batches:
@@ -68,6 +70,20 @@ def on_tasks(spark: SparkSession, count: int, run: Callable[[int], Batches], lin
             yield from run(number)
 
     return spark.range(0, count, 1, count).mapInArrow(numbered, lines)
+
+
+_Item = TypeVar("_Item")
+
+
+def shared_out(items: Iterable[_Item], size: Callable[[_Item], float], most: int) -> list[list[_Item]]:
+    """What each of so many tasks has, at most: the largest first, each to the one that has least."""
+    own: list[list[_Item]] = [[] for _ in range(most)]
+    least = [(0.0, task) for task in range(most)]
+    for item in sorted(items, key=size, reverse=True):
+        taken, task = least[0]
+        heapq.heapreplace(least, (taken + size(item), task))
+        own[task].append(item)
+    return [lot for lot in own if lot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +103,8 @@ class Brief:
 class Work:
     """What a worker does, and with what; it travels with each task.
 
-    `scratch` is where answers are kept (None: Spark does it). Partials are dealt to `buckets`, small enough for
-    the processor's cache, and these to so many `tasks`.
+    `scratch` is where partials and answers are kept (None: Spark has them). Partials are dealt to `buckets`, small
+    enough for the processor's cache, and these to so many `tasks`.
     """
 
     brief: Told[Brief]
@@ -166,12 +182,9 @@ class Work:
         for piece in _gathered(pieces):
             if isinstance(piece, Partial):
                 places = partials.keep(piece.columns, [(part.first, part.end) for part in piece.parts])
-                for (bucket, first, end, number), kept in zip(piece.parts, places, strict=True):
-                    task = bucket % self.tasks
-                    rows = end - first
-                    yield from lines.add(
-                        task=task, bucket=bucket, node=piece.node, slice=number, rows=rows, kept=kept
-                    )
+                for part, kept in zip(piece.parts, places, strict=True):
+                    task, rows = part.bucket % self.tasks, part.end - part.first
+                    yield from lines.add(task=task, bucket=part.bucket, node=piece.node, rows=rows, kept=kept)
             else:
                 (kept,) = answers.keep(piece.columns, [(0, piece.rows)])
                 yield from lines.add(task=0, answer=piece.answer, rows=piece.rows, kept=kept)

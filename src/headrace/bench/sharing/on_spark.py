@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from headrace.bench.contest import Tell
 from headrace.bench.in_spark import write_nowhere
-from headrace.bench.measure import Tell
 from headrace.bench.sharing.report import SparkTimed
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError

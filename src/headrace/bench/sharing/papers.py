@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from headrace.bench.sharing.counts import Count
 
 QUERIES = 256
+ROWS = 1_138_636
+"""As many trades as the hour has."""
 
 SECONDS: Mapping[tuple[str, str], float] = {
     ("a", "unshared paired"): 50.48,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -127,9 +125,3 @@ def _ratios(found: dict[tuple[str, str], float]) -> dict[str, float]:
         if other is not None and own:
             ratios[name] = other / own
     return ratios
-
-
-def write_json(report: Report, file: Path) -> None:
-    """Write the report, and the folders above it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(report.to_json(), indent=2) + "\n")

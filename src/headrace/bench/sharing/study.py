@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from headrace.bench.measure import Tell
+from headrace.bench.contest import Tell
 from headrace.bench.sharing.counts import Count, Tally
 from headrace.bench.sharing.report import Counted, Timed
 from headrace.bench.sharing.subject import Records, Subject, read_records, subject_of

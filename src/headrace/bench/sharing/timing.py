@@ -24,27 +24,34 @@ from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, Lot, homes, is_for
-from headrace.kernel.low import LowLevel, Stretch, node_inputs, table_bytes
+from headrace.kernel.low import LowLevel, Stretch, plan_inputs, table_bytes
 from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan.build import make_plan
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
-from headrace.plan.levels import travelling
 from headrace.plan.member import Facts, needed_expressions
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
-from headrace.plan.sizes import Sizes, hash_column
+from headrace.plan.sizes import hash_column
 from headrace.query import Expression
-from headrace.runtime.source import Reading, Session, Source, Ways, find_ways, learn_filters, plan_reading, sample
+from headrace.runtime.batch import bucket_count
+from headrace.runtime.source import (
+    Reading,
+    Session,
+    Source,
+    Ways,
+    filters_of,
+    find_ways,
+    plan_reading,
+    sizes_by_sample,
+)
 from headrace.sources import Stream
 from headrace.sources.parquet import read_task
 from headrace.workload import Workload
 
 BUDGET_BYTES = 4 << 30
 """Enough for all groups of a study: the papers' records are in memory too."""
-_ROWS_PER_BUCKET = 1 << 18
-_MOST_BUCKETS = 64
 _TOLERANCE = 1e-9
 
 
@@ -142,18 +149,15 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
     assert source is not None, "a stream of Parquet has a source"
     facts = {e: source.fact(e, _type(e, session)) for e in needed}
     ways = find_ways(source, facts, facts, session)
-    sizes = Sizes(sample(source, ways, session), source.records, source.span_us(stream.time))
-    wheres = dict.fromkeys(each.query.where for each in inner if each.query.where is not None)
-    conditions, filters = learn_filters(
-        filter(None, wheres), [k for each in inner for k in each.keys], facts, session
-    )
+    sizes = sizes_by_sample(source, ways, session, stream.time)
+    conditions, filters = filters_of(inner, facts, session)
     costs, search = load_costs(), DEFAULT if strategy.shared else "none"
     memory = table_bytes(BUDGET_BYTES)
     plan = make_plan(inner, facts, sizes, 1, costs, search, memory, filters, strategy.paned)
     if plan.beside:
         raise BenchError(f"query '{plan.beside[0][0]}' cannot be shared: {plan.beside[0][1]}")
-    buckets = round(travelling(plan, sizes.span_us, 1) / _ROWS_PER_BUCKET)
-    return _read(source, plan, ways, facts, session, costs, conditions, max(1, min(_MOST_BUCKETS, buckets)))
+    buckets = bucket_count(plan, sizes.span_us, cores=1, tasks=1)
+    return _read(source, plan, ways, facts, session, costs, conditions, buckets)
 
 
 def _session(path: Path) -> Session:
@@ -191,7 +195,7 @@ def _read(
     conditions: Conditions,
     buckets: int,
 ) -> Prepared:
-    inputs = tuple(dict.fromkeys(e for root in plan.roots for e in node_inputs(plan.nodes[root])))
+    inputs = plan_inputs(plan)
     reading = plan_reading(source, plan, inputs, ways, facts, session, 1, costs)
     if reading is None:
         raise BenchError("the kernel cannot read these records itself")

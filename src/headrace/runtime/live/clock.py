@@ -43,10 +43,15 @@ class Clock:
         return watermark_us if seen_us is None else max(watermark_us, seen_us - self.lateness_us)
 
 
+def given_windows(window: Window, standing: Standing) -> Numbers:
+    """The windows that a query has given; there are none where the first is not before the end."""
+    windows = Windows(window)
+    return windows.first_from(standing.first_us), windows.open_at(standing.until_us)
+
+
 def first_open(window: Window, standing: Standing) -> int:
     """The number of the first window that a query has not given yet."""
-    windows = Windows(window)
-    return max(windows.open_at(standing.until_us), windows.first_from(standing.first_us))
+    return max(given_windows(window, standing))
 
 
 def due(window: Window, standing: Standing, watermark_us: int) -> Numbers | None:
@@ -93,6 +98,6 @@ def given_before(window: Window, standing: Standing, times: Words) -> Words:
     windows = Windows(window)
     latest = (times - windows.offset_us) // window.slide_us
     earliest = (times - window.range_us - windows.offset_us) // window.slide_us + 1
-    first, end = windows.first_from(standing.first_us), windows.open_at(standing.until_us)
+    first, end = given_windows(window, standing)
     count: Words = np.clip(np.minimum(latest, end - 1) - np.maximum(earliest, first) + 1, 0, None)
     return count

@@ -11,7 +11,7 @@ from headrace.kernel.high import HighLevel
 from headrace.kernel.piece import pack
 from headrace.kernel.shelf import Files, Kept, Reader
 from headrace.plan.plan import Plan
-from headrace.runtime.live.log import Entry, PartialLog
+from headrace.runtime.live.log import PLACED, Entry, PartialLog, place_of, placed
 from headrace.runtime.live.version import Version
 from headrace.runtime.results import collected
 from headrace.runtime.worker import Batches, arrow_schema, on_tasks
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_PARTIALS = 16
 """With more partials than this of one slice and bucket, they are merged."""
 
-_LINES = "lot int, rows bigint, file string, start bigint, size bigint, crc bigint"
+_LINES = f"lot int, {PLACED}"
 _SCHEMA = arrow_schema(_LINES)
 
 
@@ -41,8 +41,7 @@ class _Lot(NamedTuple):
         lines: list[dict[str, object]] = []
         for rows, columns in pack(level.take(self.node)):
             (kept,) = shelf.keep(columns, [(0, rows)])
-            file = (kept.place or "").rpartition("/")[2]
-            lines.append({"rows": rows, "file": file, "start": kept.start, "size": kept.size, "crc": kept.crc})
+            lines.append(placed(rows, kept))
         return lines
 
 
@@ -71,8 +70,8 @@ def compacted(
 
     rows = collected(on_tasks(spark, tasks, merge, _LINES))
     gone = {entry for same in many for entry in same}
-    made = [
-        many[row.lot][0]._replace(rows=row.rows, file=row.file, start=row.start, size=row.size, crc=row.crc)
-        for row in rows
-    ]
+    made = []
+    for row in rows:
+        first, *_ = many[row.lot]
+        made.append(Entry(first.version, first.node, first.slice, first.bucket, *place_of(row)))
     return (*(entry for entry in entries if entry not in gone), *made)

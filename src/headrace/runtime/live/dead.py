@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from headrace.plan.slices import Windows
 from headrace.query import Window
 from headrace.query.query import quote_name
-from headrace.runtime.live.files import Folder
+from headrace.runtime.live.clock import given_windows
+from headrace.runtime.live.files import Folder, take_written
 from headrace.runtime.live.log import Given, Standing
 from headrace.runtime.live.version import Version
+from headrace.runtime.results import reporting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,22 +45,19 @@ def write_letters(
     )
     letters = marked.where(f"{REASON} <> 'late' OR size({LATE_FOR}) > 0")
     parts = folder.make() / "dead.parts"
-    letters.coalesce(1).write.mode("overwrite").parquet(parts.uri)
-    files = [name for name in parts.names() if name.endswith(".parquet")]
-    for name in files:
-        folder.copy(parts, name, _FILE)
+    with reporting("dead letters failed: "):
+        letters.coalesce(1).write.mode("overwrite").parquet(parts.uri)
+    rows = take_written(parts, folder, _FILE)
     folder.delete(parts.name)
-    rows = pq.read_metadata(folder.path(_FILE)).num_rows if files else 0
     return [Given(LETTERS, _FILE, rows, 0, 0)] if rows else []
 
 
 def _is_late(name: str, window: Window, standing: Standing, moment: str, version: Version) -> str:
     """SQL: whether some window of a record has been given already."""
-    windows = Windows(window)
-    first, end = windows.first_from(standing.first_us), windows.open_at(standing.until_us)
+    offset_us, (first, end) = Windows(window).offset_us, given_windows(window, standing)
     where = version.queries[name].where
-    earliest = f"floor(({moment} - {window.range_us} - {windows.offset_us}) / {window.slide_us}D) + 1"
-    latest = f"floor(({moment} - {windows.offset_us}) / {window.slide_us}D)"
+    earliest = f"floor(({moment} - {window.range_us} - {offset_us}) / {window.slide_us}D) + 1"
+    latest = f"floor(({moment} - {offset_us}) / {window.slide_us}D)"
     inside = f"least({latest}, {end - 1}) >= greatest({earliest}, {first})"
     return f"({inside})" if where is None else f"({inside}) AND ({where.sql})"
 

@@ -92,7 +92,7 @@ class Emitter:
         """Partials of the roots that queries have now, down the tree: a task has those of some keys."""
         whole = step_of(version, due, commit.entries)
         work = self._work(version.plan, commit, shelf, version.conditions, whole.due)
-        lines = [self._line(work, root, entry) for root, entry in whole.entries]
+        lines = [self._line(root, entry) for root, entry in whole.entries]
         return meet(work, self._spark, meet(work, self._spark, lines), last=True)
 
     def _mixed(
@@ -118,14 +118,10 @@ class Emitter:
         brief = Told(Brief(plan, (), (), conditions), self._spark)
         return Work(brief, self._budget, commit.buckets, tasks, Scratch(shelf), due)
 
-    def _line(self, work: Work, node: int, entry: Entry) -> Line:
+    def _line(self, node: int, entry: Entry) -> Line:
         kept = self._log.kept(entry)
-        task, bucket, place = (
-            entry.bucket % work.tasks,
-            entry.bucket,
-            (kept.place, kept.start, kept.size, kept.crc),
-        )
-        return Line(task, bucket, node, None, None, entry.rows, *place, measures=None)
+        place = kept.place, kept.start, kept.size, kept.crc
+        return Line(entry.bucket, node, None, entry.rows, *place, measures=None)
 
 
 def _note(plan: Plan, lines: Iterable[Line], found: Emitted) -> None:
@@ -151,7 +147,7 @@ class _Sorter:
     ) -> None:
         self.due = due
         self._versions = {**old, version.number: version}
-        self._joined = {query: commit.queries[query].version for query in due}
+        self._standings = {query: commit.queries[query] for query in due}
         self._stretches = {query: stretch_of(version.windows[query], numbers) for query, numbers in due.items()}
         self._lots: dict[tuple[int, str], list[Entry]] = {}
         for entry in commit.entries:
@@ -174,7 +170,7 @@ class _Sorter:
 
     def _maker(self, query: str, made: int) -> Version:
         """The version by which a partial, made by one, is a query's."""
-        return self._versions[max(made, self._joined[query])]
+        return self._versions[self._standings[query].maker(made)]
 
     def _inside(self, query: str, entry: Entry) -> bool:
         first, end = self._stretches[query]

@@ -225,7 +225,7 @@ class Engine:
     def _counts(self, commit: Commit, query: str, lot: tuple[int, str]) -> bool:
         """Whether partials of a version's node count for a query."""
         made, node = lot
-        maker = self.versions[max(made, commit.queries[query].version)]
+        maker = self.versions[commit.queries[query].maker(made)]
         return maker.roots.get(query) == node
 
     def _deliver(self, commit: Commit) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow.fs as fs
+import pyarrow.parquet as pq
 
 _HIDDEN = "."
 """Names of files on their way begin with it; readers of folders pass over them."""
@@ -93,6 +94,17 @@ class Folder:
     def _all(self) -> Iterator[str]:
         found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         return (info.base_name for info in found)
+
+
+def take_written(parts: Folder, folder: Folder, file: str) -> int:
+    """Put the one Parquet file that Spark has written among `parts` into a folder; gives its rows, 0 for none."""
+    written = [name for name in parts.names() if name.endswith(".parquet")]
+    if not written:
+        return 0
+    (own,) = written
+    folder.copy(parts, own, file)
+    with folder._system.open_input_file(folder.path(file)) as source:
+        return int(pq.read_metadata(source).num_rows)
 
 
 def _same_disk(one: Path, other: Path) -> bool:

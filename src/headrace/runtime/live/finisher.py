@@ -1,6 +1,7 @@
 """The last step of a query where the kernel knows all of it: outputs and HAVING over its groups.
 
-What it does not know is finished by Spark, window by window.
+What it does not know is finished by Spark: all windows in one job, or, where their rows are ordered or cut off,
+window by window.
 """
 
 from __future__ import annotations

@@ -24,21 +24,18 @@ from headrace.kernel.shelf import Files
 from headrace.query import Window
 from headrace.runtime.live.clock import Clock, given_before, latest_given, roots_open_from
 from headrace.runtime.live.emitted import Answers, Emitted, Places
-from headrace.runtime.live.log import Commit, Counts, Entry, PartialLog, Standing
+from headrace.runtime.live.log import PLACED, Commit, Counts, Entry, PartialLog, Standing, place_of, placed
 from headrace.runtime.live.records import Records
 from headrace.runtime.live.version import Version
 from headrace.runtime.results import collected
-from headrace.runtime.source import Reading, Source, plan_reading
+from headrace.runtime.source import Reading, Source, computed, plan_reading
 from headrace.runtime.worker import Batches, arrow_schema, on_tasks
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LINES = (
-    "node int, slice bigint, bucket int, rows bigint, "
-    "file string, start bigint, size bigint, crc bigint, told string"
-)
+_LINES = f"node int, slice bigint, bucket int, {PLACED}, told string"
 _SCHEMA = arrow_schema(_LINES)
 
 
@@ -162,16 +159,8 @@ def _kept(partial: Partial, shelf: Files) -> Iterator[dict[str, object]]:
     """Lines about the parts of a partial, which are put on a shelf."""
     kept = shelf.keep(partial.columns, [(part.first, part.end) for part in partial.parts])
     for part, place in zip(partial.parts, kept, strict=True):
-        yield {
-            "node": partial.node,
-            "slice": part.slice,
-            "bucket": part.bucket,
-            "rows": part.end - part.first,
-            "file": (place.place or "").rpartition("/")[2],
-            "start": place.start,
-            "size": place.size,
-            "crc": place.crc,
-        }
+        own = placed(part.end - part.first, place)
+        yield {"node": partial.node, "slice": part.slice, "bucket": part.bucket, **own}
 
 
 class Receiver:
@@ -230,12 +219,10 @@ class Receiver:
 
     @staticmethod
     def _through_spark(records: Records, intake: Intake) -> DataFrame:
-        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(intake.version.inputs)]
-
         def through(batches: Batches) -> Batches:
             return intake.run((batch, None) for batch in batches)
 
-        return records.frame().selectExpr(*columns).mapInArrow(through, _LINES)
+        return computed(records.frame(), intake.version.inputs).mapInArrow(through, _LINES)
 
     @staticmethod
     def _taken(lines: DataFrame, version: Version, until_us: int | None) -> Taken:
@@ -244,8 +231,7 @@ class Receiver:
         for row in collected(lines):
             if row.told is None:
                 node = version.plan.nodes[row.node].id
-                where = row.file, row.start, row.size, row.crc
-                entries.append(Entry(version.number, node, row.slice, row.bucket, row.rows, *where))
+                entries.append(Entry(version.number, node, row.slice, row.bucket, *place_of(row)))
                 continue
             told = json.loads(row.told)
             seen = Seen(**told["seen"])

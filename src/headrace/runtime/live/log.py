@@ -11,16 +11,34 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.errors import LogError
 from headrace.kernel.shelf import Kept, Reader
 from headrace.runtime.live.files import Folder
 
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
 FORMAT = 2
 """The log's format; a reader of another one refuses it."""
 _KEPT_COMMITS = 4
 """Commits that are kept, so that a person can see where a run came from."""
+
+
+PLACED = "rows bigint, file string, start bigint, size bigint, crc bigint"
+"""The last fields of an `Entry` as columns, in which workers tell what they have put into the log."""
+
+
+def placed(rows: int, kept: Kept) -> dict[str, object]:
+    """The columns of `PLACED`."""
+    file = (kept.place or "").rpartition("/")[2]
+    return {"rows": rows, "file": file, "start": kept.start, "size": kept.size, "crc": kept.crc}
+
+
+def place_of(row: Row) -> tuple[int, str, int, int, int]:
+    """The last fields of an `Entry`, from the columns of `PLACED`."""
+    return row.rows, row.file, row.start, row.size, row.crc
 
 
 class Entry(NamedTuple):
@@ -45,6 +63,10 @@ class Standing:
     first_us: int
     until_us: int
     version: int
+
+    def maker(self, made: int) -> int:
+        """The version whose plan says if a partial, made by one, counts for the query: none before it joined."""
+        return max(made, self.version)
 
 
 @dataclass(frozen=True, slots=True)

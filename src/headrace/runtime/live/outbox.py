@@ -6,25 +6,23 @@ has made final, and no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from headrace.errors import RunError
 from headrace.kernel.shelf import Kept, Reader
 from headrace.query import Window
 from headrace.runtime.batch import spark_schema
 from headrace.runtime.live.answers import AnswerFile, by_window, file_name
 from headrace.runtime.live.emitted import Emitted
-from headrace.runtime.live.files import Folder
+from headrace.runtime.live.files import Folder, take_written
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
 from headrace.runtime.live.version import STARTED, Version
-from headrace.runtime.results import collected, describe_failure
-from headrace.runtime.worker import Batches, arrow_schema, on_tasks
+from headrace.runtime.results import collected, reporting
+from headrace.runtime.worker import Batches, arrow_schema, on_tasks, shared_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,14 +62,6 @@ class _Writing:
         return file.close()
 
 
-def _dealt(writings: Iterable[_Writing], tasks: int) -> list[list[_Writing]]:
-    """What each task writes: the large ones first, each by the task that has least so far."""
-    lots: list[list[_Writing]] = [[] for _ in range(tasks)]
-    for writing in sorted(writings, key=lambda writing: -writing.values):
-        min(lots, key=lambda lot: sum(other.values for other in lot)).append(writing)
-    return [lot for lot in lots if lot]
-
-
 class Outbox:
     """The answers of micro-batches, a folder for each."""
 
@@ -108,7 +98,8 @@ class Outbox:
 
     def _write(self, writings: Sequence[_Writing], folder: Folder, shelf: str) -> list[Given]:
         """All of them, by as many tasks as there are cores."""
-        uri, lots = folder.uri, _dealt(writings, self._spark.sparkContext.defaultParallelism)
+        uri, cores = folder.uri, self._spark.sparkContext.defaultParallelism
+        lots = shared_out(writings, lambda writing: writing.values, cores)
 
         def write(task: int) -> Batches:
             given = (writing.run(uri, shelf) for writing in lots[task])
@@ -130,28 +121,21 @@ class Outbox:
         self, name: str, groups: _Groups, statement: str, wanted: int | None, folder: Folder, shelf: str
     ) -> list[Given]:
         """One window, or all of them, by a job of Spark's: the answer of each is a file."""
-        from py4j.protocol import Py4JJavaError  # see session.py
-        from pyspark.errors import PySparkException
 
-        def read(batches: Batches) -> Batches:
-            for _ in batches:
-                windows = groups.by_window(shelf)
-                yield from (own for number, own in windows if wanted is None or number == wanted)
+        def read(_: int) -> Batches:
+            windows = groups.by_window(shelf)
+            yield from (own for number, own in windows if wanted is None or number == wanted)
 
-        frame = self._spark.range(0, 1, 1, 1).mapInArrow(read, spark_schema(groups.schema))
+        frame = on_tasks(self._spark, 1, read, spark_schema(groups.schema))
         parts = folder / f"{name}.parts"
-        try:
+        with reporting(f"query '{name}' failed: "):
             finished = self._spark.sql(statement, groups=frame).coalesce(1)
             finished.write.mode("overwrite").partitionBy(STARTED).parquet(parts.uri)
-        except (PySparkException, Py4JJavaError) as error:
-            raise RunError(f"query '{name}' failed: {describe_failure(error)}") from error
         found = []
         for part in parts.names():
             start_us = int(part.removeprefix(f"{STARTED}="))
-            (own,) = (file for file in (parts / part).names() if file.endswith(".parquet"))
             file = file_name(name, start_us)
-            folder.copy(parts / part, own, file)
-            rows = pq.read_metadata(folder.path(file)).num_rows
+            rows = take_written(parts / part, folder, file)
             found.append(Given(name, file, rows, start_us, start_us + groups.window.range_us))
         folder.delete(parts.name)
         return found

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.states import Fact
 from headrace.errors import Problem, WorkloadError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import Evaluator
-from headrace.kernel.low import node_inputs, table_bytes
+from headrace.kernel.low import plan_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.change import cost_of
 from headrace.plan.costs import Costs, load_costs
@@ -31,7 +32,7 @@ from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.records import Records
 from headrace.runtime.prepare import arrow_types, session_of, types_of
 from headrace.runtime.reference import analyse
-from headrace.runtime.source import Session, Source, Ways, find_ways, learn_filters, sizes_by_sample
+from headrace.runtime.source import Session, Source, Ways, computed, filters_of, find_ways, sizes_by_sample
 from headrace.sources import Stream
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Version:
         """When a slice of a root begins."""
         slices = self.plan.nodes[self.root_places[root]].slices
         assert isinstance(slices, Slices), "roots have slices"
-        return number * slices.unit_us + slices.offset_us
+        return int(slices.start_of(np.array(number)))
 
     def open_at(self, time_us: int) -> Iterator[tuple[str, int]]:
         """When the first slice begins that is not over then, of each root whose windows are answered at once."""
@@ -191,8 +192,7 @@ class Desk:
         if records.files is not None:
             return self._by_sample(Source.of_files(self._stream, records.files))
         needed = list(version.facts)
-        columns = [f"{expression.sql} AS `c{index}`" for index, expression in enumerate(needed)]
-        table = records.frame().selectExpr(*columns).limit(_SAMPLED).toArrow().combine_chunks()
+        table = computed(records.frame(), needed).limit(_SAMPLED).toArrow().combine_chunks()
         batches = table.to_batches()
         blocks = [dict(zip(needed, batch.columns, strict=True)) for batch in batches]
         return Sizes(blocks, 0, None)
@@ -239,9 +239,7 @@ class Desk:
         if self._sizes is None:
             self._sizes = self._sampled(needed)
         known = {e: self._facts[e] for e in needed if e in self._facts}
-        wheres = dict.fromkeys(each.query.where for each in inner.values() if each.query.where in known)
-        keys = [key for each in inner.values() for key in each.keys]
-        conditions, filters = learn_filters(filter(None, wheres), keys, known, session)
+        conditions, filters = filters_of(inner.values(), known, session)
         cores, memory = self._spark.sparkContext.defaultParallelism, table_bytes(self._budget)
         planner = Planner(known, self._sizes, cores, self._costs, memory, filters, end=False)
         ways = {e: self._ways[e] for e in needed if e in self._ways}
@@ -262,8 +260,7 @@ class Desk:
         endings = [self._ending(answer, known) for answer in plan.answers]
         (time,) = {answer.query.window.time for answer in plan.answers if answer.query.window is not None}
         wheres = [answer.query.where for answer in plan.answers if answer.query.where is not None]
-        roots = [e for root in plan.roots for e in node_inputs(plan.nodes[root])]
-        inputs = tuple(dict.fromkeys([time, *roots, *wheres]))
+        inputs = tuple(dict.fromkeys([time, *plan_inputs(plan), *wheres]))
         return Version(
             number,
             plan,
