@@ -159,10 +159,8 @@ class _SharedPass:
         if self._scratch is None:
             self._kept = work.shuffled(work.shuffled(pieces), last=True).persist()
             return lines_of(self._kept)
-        partials = lines_of(pieces)
-        met = meet(work, self._spark, partials)
-        lines = meet(work, self._spark, met, last=True)
-        self._scratch.let_go({line.place for line in (*partials, *met) if line.node is not None and line.place})
+        lines, partials = meet(work, self._spark, lines_of(pieces))
+        self._scratch.let_go({line.place for line in partials if line.place})
         return lines
 
     def release(self) -> None:

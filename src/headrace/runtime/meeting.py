@@ -6,14 +6,14 @@ Spark moves the bytes (`Work.shuffled`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from headrace.errors import RunError
 from headrace.kernel.answer import AnswerError
-from headrace.kernel.high import Lot, is_for
+from headrace.kernel.high import Lot
 from headrace.kernel.shelf import Kept
 from headrace.plan.plan import Plan
 from headrace.runtime.results import collected
@@ -58,32 +58,52 @@ def lines_of(pieces: DataFrame) -> list[Line]:
     return [Line(*row) for row in collected(pieces.select(*Line._fields))]
 
 
-def meet(work: Work, spark: SparkSession, lines: Iterable[Line], last: bool = False) -> list[Line]:
-    """All partials that are for this time that rows come to what is made of them; other lines stay as they are."""
-    lots: dict[Lot, list[Line]] = {home: [] for home in work.homes(last)}
-    others = []
-    for line in lines:
-        if line.node is not None and line.bucket is not None and is_for(work.plan, line.node, last):
-            lots.setdefault(Lot.of(work.plan, line.node, line.bucket), []).append(line)
-        else:
-            others.append(line)
-    if not lots:
-        return others
+def meet(work: Work, spark: SparkSession, lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+    """All partials to what is made of them: the lines of answers and measures, and those of all partials.
+
+    Rows that are dealt in two ways meet twice. But whom no others can bring rows any more meets at once.
+    """
+    lots: dict[Lot, list[Line]] = {home: [] for last in (False, True) for home in work.homes(last)}
+    done: list[Line] = []
+    partials: list[Line] = []
+    while True:
+        for line in lines:
+            (done if line.node is None else partials).append(line)
+            if line.node is not None and line.bucket is not None:
+                lots.setdefault(Lot.of(work.plan, line.node, line.bucket), []).append(line)
+        if not lots:
+            return done, partials
+        waiting = _brought_rows(work.plan, lots)
+        lines = _met(work, spark, {lot: lots.pop(lot) for lot in [*lots] if lot.dealt not in waiting})
+
+
+def _brought_rows(plan: Plan, lots: Mapping[Lot, Sequence[Line]]) -> set[int]:
+    """The nodes that lots are named by to which others of them may bring rows: what is split on the way down."""
+    brought: set[int] = set()
+    for dealt, node in {(lot.dealt, line.node) for lot, lines in lots.items() for line in lines}:
+        assert node is not None, "lots are of partials"
+        below = [other for other in plan.below(node) if plan.dealt_at(other) == plan.dealt_at(node)]
+        brought |= {split for other in below if (split := plan.split_at(other)) is not None and split != dealt}
+    return brought
+
+
+def _met(work: Work, spark: SparkSession, lots: Mapping[Lot, Sequence[Line]]) -> list[Line]:
+    """What is made of some lots."""
     seconds = {lot: _seconds(work.plan, partials) for lot, partials in lots.items()}
     tasks = shared_out(seconds, seconds.__getitem__, work.tasks)
 
     def high(number: int) -> Batches:
-        return work.high({lot: [line.partial for line in lots[lot]] for lot in tasks[number]}, last)
+        return work.high({lot: [line.partial for line in lots[lot]] for lot in tasks[number]})
 
     if sum(seconds.values()) > _FEW_S:
-        return others + lines_of(on_tasks(spark, len(tasks), high, PIECES))
+        return lines_of(on_tasks(spark, len(tasks), high, PIECES))
     try:
         made = [batch for number in range(len(tasks)) for batch in high(number)]
     except AnswerError as error:
         raise RunError(str(error)) from error
     except (pa.ArrowException, OSError) as error:
         raise RunError(f"{type(error).__name__}: {error}") from error
-    return others + [Line(*row.values()) for batch in made for row in batch.select(Line._fields).to_pylist()]
+    return [Line(*row.values()) for batch in made for row in batch.select(Line._fields).to_pylist()]
 
 
 def _seconds(plan: Plan, partials: Sequence[Line]) -> float:

@@ -126,14 +126,15 @@ class Work:
         level = LowLevel(brief.plan, brief.inputs, self.budget, self.buckets, own, brief.conditions)
         yield from self.rows(level.run(records), level.measures)
 
-    def high(self, lots: Mapping[Lot, Iterable[tuple[int, Kept]]], last: bool) -> Batches:
+    def high(self, lots: Mapping[Lot, Iterable[tuple[int, Kept]]]) -> Batches:
         """Partials, lot by lot, each with its node, to answers and to partials for the last time."""
-        brief, measures, homes = self.brief.value, Measures(), frozenset(self.homes(last))
+        brief, measures = self.brief.value, Measures()
+        homes = frozenset([*self.homes(False), *self.homes(True)])
 
         def pieces() -> Iterator[Piece]:
             for lot in sorted(lots):
                 reader = self.scratch.reader() if self.scratch is not None else Reader(None)
-                own = homes.intersection([lot])
+                own, last = homes.intersection([lot]), self.plan.split_at(lot.dealt) is not None
                 level = HighLevel(brief.plan, self.buckets, last, measures, brief.conditions, self.due, own)
                 for node, kept in lots[lot]:
                     level.add(node, *reader.read(kept))
@@ -171,7 +172,7 @@ class Work:
                         lots.setdefault(lot, []).append((node, Kept(blob)))
                 if passing:
                     yield batch.take(passing)
-            yield from self.high(lots, last)
+            yield from self.high(lots)
 
         return pieces.repartitionById(self.tasks, "task").mapInArrow(high, PIECES)
 

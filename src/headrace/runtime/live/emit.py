@@ -93,7 +93,8 @@ class Emitter:
         whole = step_of(version, due, commit.entries)
         work = self._work(version.plan, commit, shelf, version.conditions, whole.due)
         lines = [self._line(root, entry) for root, entry in whole.entries]
-        return meet(work, self._spark, meet(work, self._spark, lines), last=True)
+        done, _ = meet(work, self._spark, lines)
+        return done
 
     def _mixed(
         self, version: Version, sorter: _Sorter, queries: Collection[str], commit: Commit, shelf: str
@@ -111,7 +112,8 @@ class Emitter:
             return work.rows(pieces, measures)
 
         lines = lines_of(on_tasks(self._spark, count, convert, PIECES))
-        return own, meet(work, self._spark, meet(work, self._spark, lines), last=True)
+        done, _ = meet(work, self._spark, lines)
+        return own, done
 
     def _work(self, plan: Plan, commit: Commit, shelf: str, conditions: Conditions, due: Due) -> Work:
         tasks = min(self._spark.sparkContext.defaultParallelism, commit.buckets)
