@@ -73,11 +73,13 @@ def meet(work: Work, spark: SparkSession, lines: Iterable[Line]) -> tuple[list[L
                 lots.setdefault(Lot.of(work.plan, line.node, line.bucket), []).append(line)
         if not lots:
             return done, partials
-        waiting = _brought_rows(work.plan, lots)
-        lines = _met(work, spark, {lot: lots.pop(lot) for lot in [*lots] if lot.dealt not in waiting})
+        waiting = brought_rows(work.plan, lots)
+        ready = [lot for lot in lots if lot.dealt not in waiting]
+        assert ready, "rows come from above, so that what is uppermost waits for nobody"
+        lines = _met(work, spark, {lot: lots.pop(lot) for lot in ready})
 
 
-def _brought_rows(plan: Plan, lots: Mapping[Lot, Sequence[Line]]) -> set[int]:
+def brought_rows(plan: Plan, lots: Mapping[Lot, Sequence[Line]]) -> set[int]:
     """The nodes that lots are named by to which others of them may bring rows: what is split on the way down."""
     brought: set[int] = set()
     for dealt, node in {(lot.dealt, line.node) for lot, lines in lots.items() for line in lines}:
