@@ -15,10 +15,7 @@ from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
 
-try:
-    import fcntl
-except ImportError:  # where there are no such locks, caches are as Numba has them
-    fcntl = None  # type: ignore[assignment]
+from headrace.kernel.locks import lock
 
 
 def guard_caches() -> None:
@@ -45,6 +42,5 @@ def _locked(folder: str) -> Iterator[None]:
         yield
         return
     with file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+        lock(file, alone=True, wait=True)  # where there are no locks, caches are as Numba has them
         yield

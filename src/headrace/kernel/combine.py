@@ -7,55 +7,65 @@ import math
 import numba
 import numpy as np
 
+from headrace.algebra.ops import Op
+
+(ADD, MIN, MAX, AND, OR, XOR, WIDE_ADD, FLOAT_ADD, VARIANCE, MOMENTS, COMOMENTS, TAKE, TAKE_LEAST, _) = map(
+    int, Op
+)
+"""Operations as compiled functions know them."""
+
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type: ignore[no-untyped-def]
-    """Combine those rows of a batch that are `known` into the table's rows `into[...]`, from slot `at` on."""
-    if op == 0:
+    """Combine those rows of a batch that are `known` into the table's rows `into[...]`, from slot `at` on.
+
+    `combine_one` for each of them would ask for each which operation it is.
+    """
+    if op == ADD:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] += batch[i, at]
-    elif op == 1:
+    elif op == MIN:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] = min(rows[g, at], batch[i, at])
-    elif op == 2:
+    elif op == MAX:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] = max(rows[g, at], batch[i, at])
-    elif op == 3:
+    elif op == AND:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] &= batch[i, at]
-    elif op == 4:
+    elif op == OR:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] |= batch[i, at]
-    elif op == 5:
+    elif op == XOR:
         for i in known:
             g = np.uint64(into[i])
             rows[g, at] ^= batch[i, at]
-    elif op == 6:
+    elif op == WIDE_ADD:
         for i in known:
             _add_wide(rows, np.uint64(into[i]), batch, i, at)
-    elif op == 7:
+    elif op == FLOAT_ADD:
         for i in known:
             _add_floats(row_floats, into[i], batch_floats, i, at)
-    elif op == 8:
+    elif op == VARIANCE:
         for i in known:
             _merge_variance(row_floats, into[i], batch_floats, i, at)
-    elif op == 9:
+    elif op == MOMENTS:
         for i in known:
             _merge_moments(row_floats, into[i], batch_floats, i, at)
-    elif op == 10:
+    elif op == COMOMENTS:
         for i in known:
             _merge_comoments(row_floats, into[i], batch_floats, i, at)
-    elif op == 11:
+    elif op == TAKE:
         for i in known:
             _take(rows, into[i], batch, i, at)
     else:
         for i in known:
-            _take_by_order(op == 12, rows, into[i], batch, i, at)
+            _take_by_order(op == TAKE_LEAST, rows, into[i], batch, i, at)
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
@@ -168,29 +178,29 @@ def _merge_comoments(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def combine_one(op, at, rows, row_floats, g, batch, batch_floats, i):  # type: ignore[no-untyped-def]
     """Combine one row of a batch into one row, both with the state from slot `at` on."""
-    if op == 0:
+    if op == ADD:
         rows[g, at] += batch[i, at]
-    elif op == 1:
+    elif op == MIN:
         rows[g, at] = min(rows[g, at], batch[i, at])
-    elif op == 2:
+    elif op == MAX:
         rows[g, at] = max(rows[g, at], batch[i, at])
-    elif op == 3:
+    elif op == AND:
         rows[g, at] &= batch[i, at]
-    elif op == 4:
+    elif op == OR:
         rows[g, at] |= batch[i, at]
-    elif op == 5:
+    elif op == XOR:
         rows[g, at] ^= batch[i, at]
-    elif op == 6:
+    elif op == WIDE_ADD:
         _add_wide(rows, g, batch, i, at)
-    elif op == 7:
+    elif op == FLOAT_ADD:
         _add_floats(row_floats, g, batch_floats, i, at)
-    elif op == 8:
+    elif op == VARIANCE:
         _merge_variance(row_floats, g, batch_floats, i, at)
-    elif op == 9:
+    elif op == MOMENTS:
         _merge_moments(row_floats, g, batch_floats, i, at)
-    elif op == 10:
+    elif op == COMOMENTS:
         _merge_comoments(row_floats, g, batch_floats, i, at)
-    elif op == 11:
+    elif op == TAKE:
         _take(rows, g, batch, i, at)
     else:
-        _take_by_order(op == 12, rows, g, batch, i, at)
+        _take_by_order(op == TAKE_LEAST, rows, g, batch, i, at)

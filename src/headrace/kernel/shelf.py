@@ -67,9 +67,7 @@ class Files:
             stream = self._open()
             start, crc = stream.tell(), None
             if self._checked:
-                sink = pa.BufferOutputStream()
-                _write(batch, sink)
-                data = sink.getvalue()
+                data = _packed(batch)
                 crc = zlib.crc32(data)
                 stream.write(data)
             else:
@@ -101,12 +99,7 @@ class Bytes:
 
     def keep(self, columns: Sequence[Column], parts: Sequence[Range]) -> list[Kept]:
         """See `Shelf`."""
-        kept = []
-        for batch in _batches(columns, parts):
-            sink = pa.BufferOutputStream()
-            _write(batch, sink)
-            kept.append(Kept(bytes(sink.getvalue())))
-        return kept
+        return [Kept(bytes(_packed(batch))) for batch in _batches(columns, parts)]
 
     def close(self) -> None:
         """See `Shelf`."""
@@ -153,6 +146,12 @@ def _batches(columns: Sequence[Column], parts: Sequence[Range]) -> Iterator[pa.R
     rows = pa.nulls(max(end for _, end in parts))
     whole = pa.record_batch([*(column for _, column in kept), rows], schema=schema)
     return (whole.slice(first, end - first) for first, end in parts)
+
+
+def _packed(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    _write(batch, sink)
+    return sink.getvalue()
 
 
 def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:

@@ -10,14 +10,9 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import BinaryIO
 
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # not a Unix: no locks, so no spares
-    fcntl = None
+from headrace.kernel.locks import can_lock, lock
 
 
 class Spares:
@@ -29,7 +24,7 @@ class Spares:
     @staticmethod
     def possible() -> bool:
         """Whether files can be locked on this system."""
-        return fcntl is not None
+        return can_lock()
 
     def take(self, path: str) -> BinaryIO | None:
         """A spare as a file of that name, from its beginning; None where there is none."""
@@ -39,7 +34,7 @@ class Spares:
             except FileNotFoundError:
                 continue  # somebody else has taken it
             file = Path(path).open("r+b")  # noqa: SIM115  # who takes it closes it
-            if _lock(file, alone=True):
+            if lock(file, alone=True):
                 return file
             file.close()
             Path(path).unlink()  # its readers keep what they have open
@@ -62,20 +57,10 @@ class Spares:
 def open_shared(path: str) -> BinaryIO:
     """A file that is not written over as long as this is open."""
     file = Path(path).open("rb")  # noqa: SIM115  # who reads it closes it
-    if not _lock(file, alone=False):
+    if can_lock() and not lock(file, alone=False):
         file.close()
         raise FileNotFoundError(f"'{path}' has been released")
     return file
-
-
-def _lock(file: BinaryIO, alone: bool) -> bool:
-    if fcntl is None:
-        return not alone
-    try:
-        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _listed(folder: Path) -> Sequence[Path]:

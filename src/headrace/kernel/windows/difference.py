@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.combine import plus_floats
+from headrace.kernel.combine import WIDE_ADD, XOR, plus_floats
 
 FITTING = frozenset({Op.ADD, Op.XOR, Op.WIDE_ADD, Op.FLOAT_ADD})
 _LEAST_PART = 2.0**-30
@@ -42,11 +42,11 @@ def fold(op: Op, table: Words, firsts: Words, ends: Words, out: Words) -> None:
 @numba.njit(nogil=True, cache=True)
 def _add_up(op, slots, before):  # type: ignore[no-untyped-def]
     for i in range(len(slots)):
-        if op == 5:
+        if op == XOR:
             before[i + 1, 0] = before[i, 0] ^ slots[i, 0]
             continue
         before[i + 1, 0] = before[i, 0] + slots[i, 0]
-        if op == 6:
+        if op == WIDE_ADD:
             carry = np.uint64(before[i + 1, 0]) < np.uint64(slots[i, 0])
             before[i + 1, 1] = before[i, 1] + slots[i, 1] + np.int64(carry)
 
@@ -55,11 +55,11 @@ def _add_up(op, slots, before):  # type: ignore[no-untyped-def]
 def _subtract(op, before, firsts, ends, out):  # type: ignore[no-untyped-def]
     for w in range(len(firsts)):
         first, end = firsts[w], ends[w]
-        if op == 5:
+        if op == XOR:
             out[w, 0] = before[end, 0] ^ before[first, 0]
             continue
         out[w, 0] = before[end, 0] - before[first, 0]
-        if op == 6:
+        if op == WIDE_ADD:
             borrow = np.uint64(before[end, 0]) < np.uint64(before[first, 0])
             out[w, 1] = before[end, 1] - before[first, 1] - np.int64(borrow)
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.combine import combine_one, plus_floats
+from headrace.kernel.combine import ADD, FLOAT_ADD, combine_one, plus_floats
 
 
 def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:
@@ -24,14 +24,14 @@ def fold(op: Op, slots: Words, firsts: Words, ends: Words, out: Words) -> None:
 
 @numba.njit(nogil=True, cache=True)
 def _fold(op, slots, floats, firsts, ends, out, out_floats):  # type: ignore[no-untyped-def]
-    if op == 0:
+    if op == ADD:
         for w in range(len(firsts)):
             total = np.int64(0)
             for i in range(firsts[w], ends[w]):
                 total += slots[i, 0]
             out[w, 0] = total
         return
-    if op == 7:
+    if op == FLOAT_ADD:
         for w in range(len(firsts)):
             first, rest = floats[firsts[w], 0], floats[firsts[w], 1]
             for i in range(firsts[w] + 1, ends[w]):
