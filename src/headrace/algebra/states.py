@@ -16,6 +16,7 @@ from headrace.algebra.ops import INT_MAX, Op, slot_count
 from headrace.algebra.words import MOST_DECIMAL_DIGITS, fits_word
 from headrace.query import Aggregate, Expression
 from headrace.query.aggregate import BLIND_TO_REPEATS
+from headrace.query.having import all_of
 
 
 class Lift(Enum):
@@ -59,6 +60,11 @@ class State:
     def slots(self) -> int:
         """How many 64-bit slots the state takes."""
         return slot_count(self.op)
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        """The expressions that the state reads of a record."""
+        return self.arguments if self.condition is None else (*self.arguments, self.condition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +139,8 @@ def _count_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
 
 def _count_if_recipe(aggregate: Aggregate, _: Facts) -> Recipe:
     (condition,) = aggregate.arguments
-    if aggregate.filter is not None:
-        condition = Expression.parse(f"({condition.sql}) AND ({aggregate.filter.sql})")
-    return Recipe((State(Op.ADD, Lift.ONE, (), condition),), "count", pa.int64())
+    state = State(Op.ADD, Lift.ONE, (), all_of(condition, aggregate.filter))
+    return Recipe((state,), "count", pa.int64())
 
 
 MORE_DIGITS = {"sum": (10, 0), "average": (4, 4)}

@@ -350,7 +350,7 @@ def node_inputs(node: Node) -> tuple[Expression, ...]:
     if node.slices is not None:
         needed.append(node.slices.time)
     for state in node.states:
-        needed += [*state.arguments, *([state.condition] if state.condition is not None else [])]
+        needed += state.inputs
     return tuple(dict.fromkeys(needed))
 
 

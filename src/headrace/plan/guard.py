@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from headrace.algebra.bag import ordering
 from headrace.query import Aggregate, Expression, Query
+from headrace.query.having import all_of, is_constant
 
 Safe = Callable[[Expression], bool]
 """Says that an expression raises for no record, whatever is in it."""
@@ -41,11 +40,7 @@ def guarded(query: Query, safe: Safe) -> Guarded:
 
 def _aggregate(aggregate: Aggregate, where: Expression | None, safe: Safe) -> Aggregate:
     condition = _guard(aggregate.filter, where, safe) if aggregate.filter is not None else None
-    both = where
-    if aggregate.filter is not None:
-        both = (
-            aggregate.filter if where is None else Expression.parse(f"({where.sql}) AND ({aggregate.filter.sql})")
-        )
+    both = all_of(where, aggregate.filter)
     arguments = tuple(_guard(argument, both, safe) for argument in aggregate.arguments)
     within = tuple(_ordered(item, both, safe) for item in aggregate.within)
     return replace(aggregate, arguments=arguments, within=within, filter=condition)
@@ -59,10 +54,6 @@ def _ordered(item: Expression, where: Expression | None, safe: Safe) -> Expressi
 
 
 def _guard(expression: Expression, where: Expression | None, safe: Safe) -> Expression:
-    if where is None or expression.column is not None or _is_constant(expression) or safe(expression):
+    if where is None or expression.column is not None or is_constant(expression.tree) or safe(expression):
         return expression
     return Expression.parse(f"CASE WHEN {where.sql} THEN {expression.sql} END")
-
-
-def _is_constant(expression: Expression) -> bool:
-    return expression.sql == "*" or not any(expression.tree.find_all(exp.Column))

@@ -77,8 +77,7 @@ def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     query = guarded.query
     needed = [*query.keys, *guarded.keys, query.where, query.window.time if query.window else None]
     for aggregate in guarded.aggregates:
-        needed += [argument for argument in aggregate.arguments if argument.sql != "*"]
-        needed += [*bag_arguments(aggregate), aggregate.filter]
+        needed += [*aggregate.arguments, *bag_arguments(aggregate), aggregate.filter]
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
 
 

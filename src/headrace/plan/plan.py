@@ -137,7 +137,7 @@ class Answer:
         for recipe in self.recipes:
             needed += recipe.arguments if isinstance(recipe, BagRecipe) else ()
             for state in recipe.states:
-                needed += [*state.arguments, state.condition]
+                needed += state.inputs
         return tuple(dict.fromkeys(part for part in needed if part is not None))
 
 

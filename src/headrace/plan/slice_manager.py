@@ -43,7 +43,7 @@ class SliceManager:
             self._windows[edges] = self._windows.get(edges, 0) + 1
             if edges not in self._entries:
                 number = self._entries[edges] = next(self._numbers)
-                heapq.heappush(self._queue, (_first_after(edges, self.now_us), number, edges))
+                heapq.heappush(self._queue, (edges.next(self.now_us + 1), number, edges))
 
     def remove(self, window: Window) -> None:
         """A window leaves; edges that others have too stay. Raises KeyError for a window that is not there."""
@@ -73,7 +73,3 @@ class SliceManager:
             self.advance()
             yield edge
         self.now_us = max(self.now_us, end_us - 1)
-
-
-def _first_after(edges: Recurring, time_us: int) -> int:
-    return time_us + 1 + (edges.phase_us - time_us - 1) % edges.period_us

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ import numpy.typing as npt
 from headrace.algebra.ops import Words
 from headrace.query import Expression, Window
 from headrace.query.interval import UNIT_US, format_interval
+
+Time = TypeVar("Time", int, Words)
+"""One time, or many."""
 
 _COUNTED = 1 << 12
 """Edges that are looked at to tell how long slices are."""
@@ -68,6 +71,14 @@ class Recurring(NamedTuple):
         """Whether some that recur as often or more often have all of these edges."""
         period_us, phase_us = self
         return any(period_us % other == 0 and phase_us % other in own for other, own in phases.items())
+
+    def last(self, time: Time) -> Time:
+        """The latest edge that is not after a time, or after each of some."""
+        return time - (time - self.phase_us) % self.period_us
+
+    def next(self, time: Time) -> Time:
+        """The earliest edge that is not before a time, or before each of some."""
+        return time + (self.phase_us - time) % self.period_us
 
 
 Phases = Mapping[int, Collection[int]]
@@ -185,28 +196,28 @@ class Slices:
     def start_at(self, times: Words) -> Words:
         """When the slices begin that times are in."""
         if self.equal:
-            return _latest(self.recurring[0], times)
+            return self.recurring[0].last(times)
         if len(times) == 0:
             return times
         low, high = int(times.min()), int(times.max())
         if sum((high - low) // edges.period_us for edges in self.recurring) > _EDGES_PER_TIME * len(times):
-            latest: Words = np.maximum.reduce([_latest(edges, times) for edges in self.recurring])
+            latest: Words = np.maximum.reduce([edges.last(times) for edges in self.recurring])
             return latest
         edges = self.edges(self.before(low), high + 1)
         return edges[np.searchsorted(edges, times, side="right") - 1]
 
     def edges(self, low_us: int, high_us: int) -> Words:
         """All edges from one time to before another, in order."""
-        firsts = ((edges, low_us + (edges.phase_us - low_us) % edges.period_us) for edges in self.recurring)
-        return np.unique(np.concatenate([np.arange(first, high_us, edges.period_us) for edges, first in firsts]))
+        each = [np.arange(edges.next(low_us), high_us, edges.period_us) for edges in self.recurring]
+        return np.unique(np.concatenate(each))
 
     def before(self, time_us: int) -> int:
         """The latest edge that is not after a time."""
-        return max(time_us - (time_us - edges.phase_us) % edges.period_us for edges in self.recurring)
+        return max(edges.last(time_us) for edges in self.recurring)
 
     def after(self, time_us: int) -> int:
         """The earliest edge that is not before a time."""
-        return min(time_us + (edges.phase_us - time_us) % edges.period_us for edges in self.recurring)
+        return min(edges.next(time_us) for edges in self.recurring)
 
     def first_from(self, time_us: int) -> int:
         """The number of the first slice that begins at a time or later."""
@@ -310,8 +321,3 @@ class Windows:
 
 Times = Slices | Windows
 """What the rows of a node are about."""
-
-
-def _latest(edges: Recurring, times: Words) -> Words:
-    """The latest of some edges that is not after each time."""
-    return times - (times - edges.phase_us) % edges.period_us

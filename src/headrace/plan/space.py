@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -68,6 +69,13 @@ def phantoms_of(space: Space[N], tree: Tree[N]) -> list[N]:
     """The nodes of a tree that no query comes from."""
     wanted = set(space.wanted)
     return [node for node in tree.parents if node not in wanted]
+
+
+def variants_below(space: Space[N], nodes: Iterable[N], above: Iterable[N]) -> Iterator[N]:
+    """What some nodes are with the keys or the filter of the stream, or of each of others that is above them."""
+    for node, other in itertools.product(nodes, [None, *above]):
+        if other is None or space.makes(other, node):
+            yield from space.variants(node, other)
 
 
 def edge_costs(space: Space[N], tree: Tree[N]) -> dict[N, float]:

@@ -37,9 +37,21 @@ def parts_of(condition: Expression) -> list[Expression]:
     return [Expression.of(Source(condition.sql, ""), node) for node in conjuncts(condition.tree)]
 
 
-def is_constant(condition: exp.Expr) -> bool:
-    """Whether a condition is the same for every group."""
-    return condition.find(exp.Column) is None and not any(find_aggregates(condition))
+def all_of(*conditions: Expression | None) -> Expression | None:
+    """One condition for all that are not None; None where there is none.
+
+    >>> print(all_of(Expression.parse("a = 1"), None, Expression.parse("b = 2 OR c = 3")))
+    (a = 1) AND (b = 2 OR c = 3)
+    """
+    there = [condition for condition in conditions if condition is not None]
+    if len(there) < 2:
+        return there[0] if there else None
+    return Expression.parse(" AND ".join(f"({condition.sql})" for condition in there))
+
+
+def is_constant(expression: exp.Expr) -> bool:
+    """Whether an expression is the same for every record and every group."""
+    return expression.find(exp.Column) is None and not any(find_aggregates(expression))
 
 
 def aliases(outputs: Sequence[tuple[Output, str]], names: Sequence[str]) -> dict[Expression, str]:
@@ -67,7 +79,7 @@ def early_conditions(
             late.append(part)
     if not early:
         return where, having
-    return _all([*([where] if where is not None else []), *early]), _all(late)
+    return all_of(where, *early), all_of(*late)
 
 
 def _about(condition: Expression, keys: Sequence[Expression]) -> bool:
@@ -75,9 +87,3 @@ def _about(condition: Expression, keys: Sequence[Expression]) -> bool:
     rest = Expression.parse(rewrite(condition, dict.fromkeys(keys, "0"))).tree
     calls = rest.find_all(exp.Anonymous)
     return is_constant(rest) and not any(is_window_call(call) for call in calls)
-
-
-def _all(conditions: Sequence[Expression]) -> Expression | None:
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    return Expression.parse(" AND ".join(f"({condition.sql})" for condition in conditions))

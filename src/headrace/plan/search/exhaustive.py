@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.plan.search.greedy import greedy
 from headrace.plan.search.steiner import all_costs, ascend
-from headrace.plan.space import N, Space, Tree
+from headrace.plan.space import N, Space, Tree, variants_below
 
 MOST_PHANTOMS = 64
 """More of them are refused: the time may double with each."""
@@ -36,9 +36,7 @@ def candidates(space: Space[N]) -> list[N]:
         unions = (space.union(one, other) for one, other in itertools.product(fresh, list(found)))
         fresh = list(dict.fromkeys(node for node in unions if node is not None and node not in found))
         found |= dict.fromkeys(fresh)
-    for node, above in itertools.product(list(found), [None, *found]):
-        if above is None or space.makes(above, node):
-            found |= dict.fromkeys(space.variants(node, above))
+    found |= dict.fromkeys(variants_below(space, found, found))
     wanted = set(space.wanted)
     return [node for node in found if node not in wanted]
 

@@ -14,7 +14,7 @@ import time
 from headrace.plan.search.greedy import greedy, improved
 from headrace.plan.search.none import none
 from headrace.plan.search.steiner import steiner
-from headrace.plan.space import N, Space, Tree, edge_costs, gain, phantoms_of, pruned
+from headrace.plan.space import N, Space, Tree, edge_costs, gain, phantoms_of, pruned, variants_below
 
 ROUNDS = 50
 """The seed's c1; its c2, the unions of a round, is the number of wanted nodes."""
@@ -50,7 +50,7 @@ def randomized(space: Space[N], *, seed: int = 0, rounds: int = ROUNDS, budget_s
         room = max(_MOST_NODES - len(best.parents), sum(gains[node] > 0 for node in ranked))
         if not ranked[:room]:
             continue
-        chosen, _ = steiner(space, [*best.parents, *ranked[:room]])
+        chosen = steiner(space, [*best.parents, *ranked[:room]])
         found = pruned(space, space.settled([node for node in chosen if node not in wanted]))
         if found.cost < best.cost:
             best = improved(space, found)
@@ -64,12 +64,8 @@ def _draw(space: Space[N], best: Tree[N], draw: random.Random) -> set[N]:
     for _ in wanted:
         some = draw.sample(wanted, draw.randint(1, len(wanted)))
         unions[functools.reduce(lambda one, other: _union(space, one, other), some)] = None
-    found = set(unions)
-    for above in [None, *phantoms_of(space, best), *unions]:
-        for union in unions:
-            if above is None or space.makes(above, union):
-                found.update(space.variants(union, above))
-    return found - set(best.parents)
+    variants = variants_below(space, unions, [*phantoms_of(space, best), *unions])
+    return {*unions, *variants} - set(best.parents)
 
 
 def _union(space: Space[N], one: N, other: N) -> N:

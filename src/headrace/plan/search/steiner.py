@@ -18,13 +18,13 @@ from headrace.plan.space import N, Space
 Costs = npt.NDArray[np.float64]
 
 
-def steiner(space: Space[N], nodes: Sequence[N]) -> tuple[list[N], float]:
-    """Those of some nodes (the wanted ones are among them) that open edges lead through; and the lower bound."""
+def steiner(space: Space[N], nodes: Sequence[N]) -> list[N]:
+    """Those of some nodes (the wanted ones are among them) that open edges lead through."""
     costs = all_costs(space, nodes)
     wanted = set(space.wanted)
     ends = np.array([place for place, node in enumerate(nodes, start=1) if node in wanted], dtype=np.int64)
-    used, bound = ascend(costs, ends)
-    return [node for node, is_used in zip(nodes, used[1:], strict=True) if is_used], float(bound)
+    used, _ = ascend(costs, ends)
+    return [node for node, is_used in zip(nodes, used[1:], strict=True) if is_used]
 
 
 def all_costs(space: Space[N], nodes: Sequence[N]) -> Costs:
