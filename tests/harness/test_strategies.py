@@ -379,3 +379,19 @@ def test_collect_does_not_depend_on_the_session_time_zone(spark: SparkSession) -
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     compare(expected, actual)
     assert len(set(map(repr, actual.rows))) == 2
+
+
+def test_why_no_nan_goes_into_an_approximate_percentile(spark: SparkSession) -> None:
+    """Of the same values in two partitions Spark says another thing: nothing can be compared with that."""
+    values = [(5e-324,), (math.nan,)]
+    found = [
+        spark.sparkContext.parallelize(values, partitions)
+        .toDF("x double")
+        .selectExpr("approx_percentile(x, 1)", "approx_percentile(nanvl(x, 0D), 1)")
+        .first()
+        for partitions in (1, 2)
+    ]
+    (one, plain_one), (two, plain_two) = (tuple(row or ()) for row in found)
+    assert math.isnan(one)
+    assert two == 5e-324
+    assert plain_one == plain_two == 5e-324

@@ -13,17 +13,11 @@ import pyarrow as pa
 from headrace.algebra.ops import INT_MAX, INT_MIN
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
+from headrace.kernel.evaluate.operators import logic_of
 from headrace.sources.parquet import Extent
 from headrace.sources.skip import constant_range, outcomes
 
 _WHOLE = (*INTEGERS, ZONED, UNZONED)
-_TURNED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-    "equal": "equal",
-}
 
 
 def implies(condition: Evaluator, other: Evaluator) -> bool:
@@ -34,10 +28,10 @@ def implies(condition: Evaluator, other: Evaluator) -> bool:
 
 def _parts(node: Node, logic: str) -> Iterator[Node]:
     """What is put together by AND, or by OR."""
-    match node:
-        case Apply(function=numbers.call, operands=(one, other), options=(name,)) if name == logic:
-            yield from _parts(one, logic)
-            yield from _parts(other, logic)
+    match logic_of(node):
+        case name, parts if name == logic:
+            for part in parts:
+                yield from _parts(part, logic)
         case _:
             yield node
 
@@ -64,7 +58,7 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
         case numbers.call, (str(name),), (value, Constant() as bound) if (word := _word(bound)) is not None:
             least = most = word
         case numbers.call, (str(turned),), (Constant() as bound, value) if (word := _word(bound)) is not None:
-            name, least, most = _TURNED.get(turned, turned), word, word
+            name, least, most = numbers.TURNED.get(turned, turned), word, word
         case _:
             return None
     column = _column(value)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
-from headrace.errors import StreamError
 from headrace.sources.pages import Chunk, DamagedPages, can_decode
+from headrace.sources.stream import open_parquet, reading
 
 _BATCH_ROWS = 1 << 18
 _BATCH_VALUES = 1 << 23
@@ -68,16 +68,12 @@ def read_footers(path: str | list[str], columns: Sequence[str] = ()) -> list[Foo
 
     Raises `StreamError`.
     """
-    import pyarrow.dataset  # imports pandas, which takes half a second
-
-    try:
-        fragments = list(pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").get_fragments())
+    with reading(path):
+        fragments = list(open_parquet(path).get_fragments())
         return [
             Footer(fragment.physical_schema, tuple(_row_groups(fragment, columns)))
             for fragment in sorted(fragments, key=lambda fragment: fragment.path)
         ]
-    except (pa.ArrowException, OSError) as error:
-        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
 
 
 def _row_groups(fragment: pa.dataset.ParquetFileFragment, columns: Sequence[str]) -> Iterator[RowGroup]:
@@ -180,11 +176,12 @@ def read_beginning(group: RowGroup, columns: Sequence[str], batch_rows: int) -> 
 @contextlib.contextmanager
 def _opened(path: str, buffer_bytes: int = 0) -> Iterator[_File]:
     """A file to read from; raises `StreamError` where it cannot be, also while it is read."""
-    try:
-        with pq.ParquetFile(path, buffer_size=buffer_bytes) as file, _bytes_of(path) as source:
-            yield _File(file, source, path, buffer_bytes)
-    except (pa.ArrowException, OSError, DamagedPages) as error:
-        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+    with (
+        reading(path, DamagedPages),
+        pq.ParquetFile(path, buffer_size=buffer_bytes) as file,
+        _bytes_of(path) as source,
+    ):
+        yield _File(file, source, path, buffer_bytes)
 
 
 def _bytes_of(path: str) -> pa.NativeFile:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
+from headrace.kernel.evaluate.operators import logic_of
 from headrace.sources.parquet import Extent
 
 Number = int | float | Decimal
@@ -25,15 +26,6 @@ Outcomes = frozenset[bool | None]
 
 _ANYTHING: Outcomes = frozenset({True, False, None})
 _TRUER = {False: 0, None: 1, True: 2}
-_HOLDS = {
-    "less": {-1},
-    "less_equal": {-1, 0},
-    "equal": {0},
-    "not_equal": {-1, 1},
-    "greater_equal": {0, 1},
-    "greater": {1},
-}
-"""For which signs of left - right a comparison is true."""
 
 
 def may_match(condition: Evaluator, extents: Mapping[str, Extent]) -> bool:
@@ -43,15 +35,16 @@ def may_match(condition: Evaluator, extents: Mapping[str, Extent]) -> bool:
 
 def outcomes(node: Node, extents: Mapping[str, Extent]) -> Outcomes:
     """What a condition can be."""
+    match logic_of(node):
+        case "invert", (part,):
+            return frozenset(None if found is None else not found for found in outcomes(part, extents))
+        case name, parts:
+            choose = min if name == "and_kleene" else max
+            together = product(*(outcomes(part, extents) for part in parts))
+            return frozenset(choose(each, key=_TRUER.__getitem__) for each in together)
     match node:
         case Constant():
             return frozenset({node.value.as_py()})
-        case Apply(function=numbers.call, operands=(one, other), options=(("and_kleene" | "or_kleene") as name,)):
-            choose = min if name == "and_kleene" else max
-            pairs = product(outcomes(one, extents), outcomes(other, extents))
-            return frozenset(choose(pair, key=_TRUER.__getitem__) for pair in pairs)
-        case Apply(function=numbers.call, operands=(one,), options=("invert",)):
-            return frozenset(None if found is None else not found for found in outcomes(one, extents))
         case Apply(operands=operands):
             ranges = [found for operand in operands if (found := _range(operand, extents)) is not None]
             return _tested(node, ranges) if len(ranges) == len(operands) else _ANYTHING
@@ -102,8 +95,8 @@ def _tested(test: Apply, ranges: Sequence[_Range]) -> Outcomes:
             return _within(value, items, null_listed)
         case numbers.null_safe_equal, _, (one, other):
             return _same(one, other)
-        case ((numbers.call | numbers.compare_floats), (str(name),), (one, other)) if name in _HOLDS:
-            found: set[bool | None] = {sign in _HOLDS[name] for sign in _signs(one, other)}
+        case ((numbers.call | numbers.compare_floats), (str(name),), (one, other)) if name in numbers.SIGNS:
+            found: set[bool | None] = {sign in numbers.SIGNS[name] for sign in _signs(one, other)}
             return frozenset({*found, *([None] if one.null or other.null else [])})
     return _ANYTHING
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,16 +99,29 @@ def absolute(path: str) -> str:
     return path if "://" in path or path.startswith("file:") else str(Path(path).absolute())
 
 
-def read_columns(path: str) -> tuple[Column, ...]:
-    """The columns of a Parquet file or folder, from one file's footer; raises `StreamError`."""
+def open_parquet(path: str | list[str]) -> pa.dataset.Dataset:
+    """A Parquet file, a folder of files (also partitioned), or some files."""
     import pyarrow.dataset  # imports pandas, which takes half a second
 
+    return pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
+
+
+@contextlib.contextmanager
+def reading(path: str | list[str], *errors: type[Exception]) -> Iterator[None]:
+    """While Parquet is read: raises `StreamError` for what Arrow and files raise, and for these errors."""
     try:
-        schema = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").schema
-    except FileNotFoundError as error:
-        raise StreamError(f"there is no file or folder '{path}'") from error
-    except (pa.ArrowException, OSError) as error:
+        yield
+    except (pa.ArrowException, OSError, *errors) as error:
         raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
+
+
+def read_columns(path: str) -> tuple[Column, ...]:
+    """The columns of a Parquet file or folder, from one file's footer; raises `StreamError`."""
+    with reading(path):
+        try:
+            schema = open_parquet(path).schema
+        except FileNotFoundError as error:
+            raise StreamError(f"there is no file or folder '{path}'") from error
     if not len(schema):
         raise StreamError(f"there are no Parquet files in '{path}'")
     return tuple(Column(field.name, str(field.type), pa.types.is_timestamp(field.type)) for field in schema)

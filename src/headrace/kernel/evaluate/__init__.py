@@ -26,7 +26,7 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.kernel.evaluate import operators as operators
 from headrace.kernel.evaluate import text as text
 from headrace.kernel.evaluate import time as time
-from headrace.kernel.evaluate.functions import function
+from headrace.kernel.evaluate.functions import CASTS, function
 from headrace.kernel.evaluate.nodes import (
     UNZONED,
     ZONED,
@@ -36,6 +36,7 @@ from headrace.kernel.evaluate.nodes import (
     apply,
     choose,
     constant,
+    plain_type,
     read,
     spread,
 )
@@ -76,7 +77,7 @@ def compile_expression(
     arrives at another type: Spark then computes it.
     """
     node = _compile(expression, columns, time_zone)
-    if node is None or not columns or node.type != _plain_type(result):
+    if node is None or not columns or node.type != plain_type(result):
         return None
     evaluator = Evaluator(tuple(name for name in columns if name in node.names), node, result)
     return evaluator if _runs(evaluator, columns) else None
@@ -104,11 +105,6 @@ def _runs(evaluator: Evaluator, columns: Mapping[str, pa.DataType]) -> bool:
     return bool(found.type == evaluator.result)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    # The name of a zone is not part of a value.
-    return ZONED if pa.types.is_timestamp(kind) and kind.tz and kind.unit == "us" else kind
-
-
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",
     exp.NEQ: "not_equal",
@@ -125,15 +121,7 @@ _BITWISE: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "bit_wise_xor",
 }
 _TYPES = {
-    exp.DType.TINYINT: pa.int8(),
-    exp.DType.SMALLINT: pa.int16(),
-    exp.DType.INT: pa.int32(),
-    exp.DType.BIGINT: pa.int64(),
-    exp.DType.FLOAT: pa.float32(),
-    exp.DType.DOUBLE: pa.float64(),
-    exp.DType.BOOLEAN: pa.bool_(),
-    exp.DType.TEXT: pa.string(),
-    exp.DType.DATE: pa.date32(),
+    **{exp.DataType.build(name, dialect="spark").this: kind for name, kind in CASTS.items()},
     exp.DType.TIMESTAMPTZ: ZONED,
     exp.DType.TIMESTAMPLTZ: ZONED,
     exp.DType.TIMESTAMPNTZ: UNZONED,
@@ -239,7 +227,7 @@ class _Compiler:
         found = [own for own in self._columns if own.lower() == name.name.lower()]
         if len(found) != 1 or not (found[0] == name.name or found[0].isascii()):
             raise Unknown(f"column {name.name}")
-        return read(found[0], _plain_type(self._columns[found[0]]))
+        return read(found[0], plain_type(self._columns[found[0]]))
 
     def _sides(self, tree: exp.Expr, loose: tuple[type[exp.Expr], ...]) -> tuple[Node, Node]:
         """Both operands, neither of which may be one of these operators without parentheses."""

@@ -22,11 +22,11 @@ from headrace.algebra.ops import Words
 from headrace.algebra.words import in_memory, integers_of, truth
 from headrace.kernel.evaluate import Evaluator, numbers
 from headrace.kernel.evaluate.nodes import FLOATS, Apply, Constant, Node, Rows, spread
+from headrace.kernel.evaluate.operators import logic_of
 from headrace.kernel.table import Table
 
 _ATOM_NS, _VALUE_NS, _CELL_NS = 3, 15, 25
 """What it takes for a record to compute an atom, to find a value among cuts, and to find its cell; about."""
-_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _MOST, _MOST_CELLS = 1 << 62, 1 << 31
 _MOST_TRUTHS = 1 << 26
 """Conditions of all cells that are remembered; beyond, they are looked at anew."""
@@ -186,7 +186,7 @@ Placed = int | tuple[str, tuple["Placed", ...]]
 
 
 def _placed(node: Node, atoms: Sequence[Node]) -> Placed:
-    logic = _logic(node)
+    logic = logic_of(node)
     if logic is None:
         return atoms.index(node)
     name, parts = logic
@@ -210,19 +210,9 @@ def _by_class(atom: Apply, cuts: Cuts) -> Outcomes:
     return _outcomes(atom.function(*operands, *atom.options))
 
 
-def _logic(node: Node) -> tuple[str, tuple[Node, ...]] | None:
-    """AND, OR or NOT, and what it is of."""
-    match node:
-        case Apply(
-            function=numbers.call, operands=parts, options=(("and_kleene" | "or_kleene" | "invert") as name,)
-        ):
-            return name, parts
-    return None
-
-
 def _atoms(node: Node) -> Iterator[Node]:
     """What a condition is put together from."""
-    logic = _logic(node)
+    logic = logic_of(node)
     if logic is None:
         yield node
     else:
@@ -239,7 +229,7 @@ def _compared(atom: Node) -> tuple[Node, Any] | None:
             value = other
         case _:
             return None
-    if atom.options[0] not in _COMPARISONS or value.raises or not value.names or not bound.value.is_valid:
+    if atom.options[0] not in numbers.SIGNS or value.raises or not value.names or not bound.value.is_valid:
         return None
     held = _held(value)
     if bound.type != value.type or held is None:

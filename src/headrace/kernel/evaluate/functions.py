@@ -23,7 +23,7 @@ from headrace.kernel.evaluate.nodes import (
 )
 from headrace.kernel.evaluate.types import common, to_type
 
-_CASTS = {
+CASTS = {
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
     "int": pa.int32(),
@@ -61,8 +61,8 @@ def function(name: str, nodes: tuple[Node, ...], zone: str) -> Node:
             return _whole("floor" if name == "floor" else "ceil", node)
         case "sqrt", (node,) if node.type in (*INTEGERS, *FLOATS):
             return apply(numbers.call, (to_type(node, pa.float64()),), pa.float64(), "sqrt")
-        case _, (node,) if name in _CASTS:
-            return operators.cast(node, _CASTS[name], zone)
+        case _, (node,) if name in CASTS:
+            return operators.cast(node, CASTS[name], zone)
         case _:
             return _text_function(name, nodes, zone)
 

@@ -103,8 +103,7 @@ class Read(Node):
         column = rows.plain(self.name)
         if column.type == self.type:
             return column
-        # The name of a zone is not part of a value.
-        if pa.types.is_timestamp(column.type) and column.type.unit == "us" and column.type.tz and self.type.tz:
+        if plain_type(column.type) == plain_type(self.type):
             return column.view(self.type)
         raise ValueError(f"column '{self.name}' is {column.type}, expected {self.type}")
 
@@ -180,6 +179,11 @@ class Coalesce(Node):
         return result
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without the name of its zone, which is no part of a value."""
+    return ZONED if pa.types.is_timestamp(kind) and kind.tz and kind.unit == "us" else kind
+
+
 def read(name: str, kind: pa.DataType) -> Node:
     """A column."""
     text = name if kind == pa.string() else None
@@ -234,6 +238,12 @@ def fold(node: Node) -> Node:
     except (ArithmeticError, ValueError) as error:
         raise Unknown("a constant that raises") from error
     return constant(value.as_py(), node.type) if node.type in INTEGERS else _constant_of(value)
+
+
+def fits(value: int, kind: pa.DataType) -> bool:
+    """Whether an integer is one of a type."""
+    bounds = _range(kind)
+    return bounds is not None and bounds[0] <= value <= bounds[1]
 
 
 def spread(value: Any, length: int) -> pa.Array:

@@ -14,7 +14,19 @@ from headrace.algebra.words import in_memory
 _FEW_ITEMS = 16
 _WIDEST = 64
 _BEYOND = 2.0**63
-_FLIPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+SIGNS = {
+    "less": {-1},
+    "less_equal": {-1, 0},
+    "equal": {0},
+    "not_equal": {-1, 1},
+    "greater_equal": {0, 1},
+    "greater": {1},
+}
+"""The comparisons, and for which signs of left - right each is true."""
+
+TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+"""Comparisons that are others when their sides change places."""
 
 
 def call(value: Any, *rest: Any) -> Any:
@@ -106,7 +118,7 @@ def _refuse_zero(left: Any, right: Any) -> None:
 def compare_floats(left: Any, right: Any, name: str) -> Any:
     """A comparison in which NaN equals NaN and is greater than all other numbers."""
     if isinstance(left, pa.Scalar):
-        return compare_floats(right, left, _FLIPPED.get(name, name))
+        return compare_floats(right, left, TURNED.get(name, name))
     if isinstance(right, pa.Scalar):
         if not right.is_valid:
             return pa.nulls(len(left), pa.bool_())

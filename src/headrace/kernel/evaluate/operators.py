@@ -13,14 +13,16 @@ from headrace.kernel.evaluate.nodes import (
     INTEGERS,
     UNZONED,
     ZONED,
+    Apply,
     Bounds,
     Constant,
     Node,
     Unknown,
     apply,
     constant,
+    fits,
 )
-from headrace.kernel.evaluate.types import aligned, fits, is_utc, moment, to_type, wider_number
+from headrace.kernel.evaluate.types import aligned, is_utc, moment, to_type, wider_number
 
 _MOST_FLOATS_LISTED = 10
 _COMPARABLE = (pa.bool_(), pa.string(), pa.binary(), pa.date32(), ZONED, UNZONED, *INTEGERS, *FLOATS)
@@ -86,6 +88,16 @@ def logic(name: str, *operands: Node) -> Node:
     return result
 
 
+def logic_of(node: Node) -> tuple[str, tuple[Node, ...]] | None:
+    """AND, OR or NOT by the name of Arrow's function, and what it is of; None for any other node."""
+    match node:
+        case Apply(
+            function=numbers.call, operands=parts, options=(("and_kleene" | "or_kleene" | "invert") as name,)
+        ):
+            return name, parts
+    return None
+
+
 def truth(node: Node) -> Node:
     """A node that is a condition."""
     if node.type == pa.null():
@@ -138,9 +150,8 @@ def _bounded(name: str, left: Node, right: Node) -> tuple[Bounds | None, bool]:
         "multiply": int.__mul__,
     }
     corners = [operations[name](a, b) for a in left.bounds for b in right.bounds]
-    most = 2 ** (left.type.bit_width - 1)
     low, high = min(corners), max(corners)
-    return ((low, high), False) if -most <= low and high < most else (None, True)
+    return ((low, high), False) if fits(low, left.type) and fits(high, left.type) else (None, True)
 
 
 def division(left: Node, right: Node) -> Node:
@@ -199,7 +210,7 @@ def unary(name: str, node: Node) -> Node:
         raise Unknown(f"{name} of {node.type}")
     low, high = node.bounds
     bounds = (-high, -low) if name == "negate" else (0, max(abs(low), abs(high)))
-    if low > -(2 ** (node.type.bit_width - 1)):
+    if fits(-low, node.type):
         return apply(numbers.call, (node,), node.type, name, bounds=bounds)
     return apply(numbers.checked, (node,), node.type, f"{name}_checked", raises=True)
 
@@ -245,9 +256,8 @@ def cast(node: Node, kind: pa.DataType, zone: str) -> Node:
 
 
 def _cast_integer(node: Node, kind: pa.DataType) -> Node:
-    most = 2 ** (kind.bit_width - 1)
     assert node.bounds is not None
-    if -most <= node.bounds[0] and node.bounds[1] < most:
+    if all(fits(bound, kind) for bound in node.bounds):
         return apply(numbers.convert, (node,), kind, kind, bounds=node.bounds)
     return apply(numbers.narrow, (node,), kind, kind, raises=True)
 

@@ -20,6 +20,7 @@ from headrace.kernel.evaluate.nodes import (
     Unknown,
     apply,
     constant,
+    fits,
 )
 from headrace.kernel.evaluate.numbers import convert
 
@@ -42,7 +43,7 @@ def number(text: str) -> Constant:
     if re.fullmatch(r"\d+", text):
         value = int(text)
         for kind in (pa.int32(), pa.int64()):
-            if value < 2 ** (kind.bit_width - 1):
+            if fits(value, kind):
                 return constant(value, kind)
         return _decimal(Decimal(text))
     if re.fullmatch(r"\d+\.\d*", text):
@@ -207,8 +208,3 @@ def _digits(node: Node) -> tuple[int, int]:
     if node.type in INTEGERS:
         return (_INTEGRAL_DIGITS[node.type], 0) if node.type != pa.int64() else (19, 0)
     return node.type.precision, node.type.scale
-
-
-def fits(value: int, kind: pa.DataType) -> bool:
-    """Whether an integer is one of a type."""
-    return bool(-(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1))
