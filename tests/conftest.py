@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import SparkSession
 
-import headrace.kernel
+import headrace
 from headrace.runtime.session import start_session
 
 # Spark answers in tens or hundreds of milliseconds, so a deadline per example would only measure the machine.
@@ -22,10 +22,11 @@ settings.register_profile(
 )
 settings.load_profile("headrace")
 
-KERNEL = Path(headrace.kernel.__file__).parent
+SOURCES = Path(headrace.__file__).parent
 # Numba does not notice that a compiled function calls into a file that has changed.
-_latest = max(file.stat().st_mtime for file in KERNEL.glob("*.py"))
-for _index in KERNEL.glob("__pycache__/*.nbi"):
+_compiled = [file for file in SOURCES.rglob("*.py") if "numba.njit" in file.read_text(encoding="utf-8")]
+_latest = max(file.stat().st_mtime for file in _compiled)
+for _index in SOURCES.rglob("__pycache__/*.nbi"):
     if _index.stat().st_mtime < _latest:
         _index.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.ops import Op, Words, slot_count
-from headrace.kernel.combine import combine_one
+from headrace.algebra.combine import combine_one
 from headrace.kernel.narrow import array_of
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer

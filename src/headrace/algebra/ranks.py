@@ -57,6 +57,15 @@ def sort_rows(columns: Sequence[Words]) -> Words:
     return np.lexsort(columns[::-1]) if key is None else np.argsort(key)
 
 
+def first_rows(*columns: Words) -> Words:
+    """Where a row differs from the one before it: where each group begins in rows that are sorted by group."""
+    if len(columns[0]) == 0:
+        return np.empty(0, dtype=np.int64)
+    differs = np.ones(len(columns[0]), dtype=np.bool_)
+    differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(differs)
+
+
 def _pack(columns: Sequence[Words]) -> Words | None:
     """One integer for each row, which orders as all columns do; None where 64 bits do not hold it."""
     if len(columns[0]) == 0:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.fold import first_rows, fold
+from headrace.algebra.combine import fold
 from headrace.algebra.lift import lift
 from headrace.algebra.lower import Overflow, divide_decimals, lower, with_nulls
 from headrace.algebra.ops import Floats, Op, Words
-from headrace.algebra.ranks import identify, rank, sort_rows
+from headrace.algebra.ranks import first_rows, identify, rank, sort_rows
 from headrace.algebra.states import Recipe
 from headrace.algebra.words import Valid, valid_of, wide_words
 
@@ -100,7 +100,8 @@ def _wide_totals(bag: Bag, kind: pa.DataType) -> tuple[Words, Words, Words]:
             rest = product >> 32 if i == 3 else (product.view(np.uint64) >> np.uint64(32)).view(np.int64)
             columns[i + j] += product & _HALF
             columns[i + j + 1] += rest
-    *sums, count = fold(Op.ADD, [*columns, bag.counts], bag.groups, bag.number)
+    totals = (fold(Op.ADD, [column], bag.groups, bag.number)[0] for column in (*columns, bag.counts))
+    *sums, count = totals
     carry = np.zeros(bag.number, dtype=np.int64)
     words = []
     for column in sums:

@@ -7,8 +7,9 @@ import functools
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra import combine
 from headrace.algebra.ops import Op, slot_count
-from headrace.kernel import combine, decode, fragments, matrix, strided, sure, table
+from headrace.kernel import decode, fragments, matrix, strided, sure, table
 from headrace.kernel.evaluate import cells
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
@@ -65,6 +66,7 @@ def load_kernels() -> bool:
         _load_windows(reducer)
     for held in (np.int32, np.int64, np.float64):
         cells.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
+    combine.fold(Op.ADD, [np.ones(2, dtype=np.int64)], np.zeros(2, dtype=np.int64), 1)
     decode.list_pages(0, 0, np.empty((1, decode.PAGE), dtype=np.int64))
     for held in (np.int32, np.int64):
         none = np.empty((0, 6), dtype=np.int64)

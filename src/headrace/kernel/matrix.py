@@ -42,6 +42,34 @@ def array_at(address, dtype):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
+def load(place, width, step, picked, chosen, low, size, numbers):  # type: ignore[no-untyped-def]
+    """Numbers of a column whose values have so many bytes and lie so many steps apart: those of rows from one on,
+    or of those that are `chosen` where it is `picked` from."""
+    place += 0 if picked else width * step * low
+    if width == 8:
+        _read(array_at(place, np.int64), step, picked, chosen, low, size, numbers)
+    elif width == 4:
+        _read(array_at(place, np.int32), step, picked, chosen, low, size, numbers)
+    elif width == 2:
+        _read(array_at(place, np.int16), step, picked, chosen, low, size, numbers)
+    else:
+        _read(array_at(place, np.int8), step, picked, chosen, low, size, numbers)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _read(values, step, picked, chosen, low, size, numbers):  # type: ignore[no-untyped-def]
+    if picked:
+        for i in range(size):
+            numbers[i] = values[np.uint64(chosen[low + i] * step)]
+    elif step == 1:
+        for i in range(size):
+            numbers[i] = values[i]
+    else:
+        for i in range(size):
+            numbers[i] = values[np.uint64(i * step)]
+
+
+@numba.njit(nogil=True, cache=True)
 def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped-def]
     """Fields of rows as columns, each at a place in memory that has room for values as wide as may be.
 
@@ -63,7 +91,7 @@ def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped
                 block[word, i] = rows[row, words[word]]
         for f in range(len(fields)):
             word, shift, mask, more, widest = fields[f]
-            least, most = _read(block[word], size, np.uint64(shift), np.uint64(mask), more, numbers)
+            least, most = _part(block[word], size, np.uint64(shift), np.uint64(mask), more, numbers)
             width, base = told[f, 2], told[f, 3]
             if low != 0:
                 least, most = min(least, told[f, 0]), max(most, told[f, 1])
@@ -71,15 +99,15 @@ def unpack(rows, order, words, fields, places, told):  # type: ignore[no-untyped
                 upwards = width == 0 or _fits(least, width, base)
                 wider, moved = narrowest(least, most, upwards, widest)
                 for behind in range(low - _BLOCK, -1, -_BLOCK):
-                    _load(places[f], width, behind, base, moving)
-                    _store(places[f], wider, behind, _BLOCK, moved, moving)
+                    load(places[f], width, 1, False, order, behind, _BLOCK, moving)
+                    _store(places[f], wider, behind, _BLOCK, moved - base, moving)
                 width, base = wider, moved
             told[f, 0], told[f, 1], told[f, 2], told[f, 3] = least, most, width, base
             _store(places[f], width, low, size, base, numbers)
 
 
 @numba.njit(nogil=True, cache=True)
-def _read(words, size, shift, mask, more, numbers):  # type: ignore[no-untyped-def]
+def _part(words, size, shift, mask, more, numbers):  # type: ignore[no-untyped-def]
     """Write the numbers that some bits of words are; gives the least and the greatest."""
     least, most = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x8000000000000000)
     for i in range(size):
@@ -112,38 +140,19 @@ def narrowest(least, most, upwards, widest):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _load(place, width, low, base, numbers):  # type: ignore[no-untyped-def]
-    """A block of numbers from a column."""
-    if width == 4:
-        values_4 = array_at(place + 4 * low, np.int32)
-        for i in range(_BLOCK):
-            numbers[i] = values_4[i] - base
-    elif width == 2:
-        values_2 = array_at(place + 2 * low, np.int16)
-        for i in range(_BLOCK):
-            numbers[i] = values_2[i] - base
-    else:
-        values_1 = array_at(place + low, np.int8)
-        for i in range(_BLOCK):
-            numbers[i] = values_1[i] - base
-
-
-@numba.njit(nogil=True, cache=True)
 def _store(place, width, low, size, base, numbers):  # type: ignore[no-untyped-def]
-    """Numbers into a column, from a row on."""
+    """Numbers, and a base more, into a column whose values have so many bytes, from a row on."""
     if width == 8:
-        values_8 = array_at(place + 8 * low, np.int64)
-        for i in range(size):
-            values_8[i] = numbers[i] + base
+        _write(array_at(place + 8 * low, np.int64), size, base, numbers)
     elif width == 4:
-        values_4 = array_at(place + 4 * low, np.int32)
-        for i in range(size):
-            values_4[i] = numbers[i] + base
+        _write(array_at(place + 4 * low, np.int32), size, base, numbers)
     elif width == 2:
-        values_2 = array_at(place + 2 * low, np.int16)
-        for i in range(size):
-            values_2[i] = numbers[i] + base
+        _write(array_at(place + 2 * low, np.int16), size, base, numbers)
     else:
-        values_1 = array_at(place + low, np.int8)
-        for i in range(size):
-            values_1[i] = numbers[i] + base
+        _write(array_at(place + low, np.int8), size, base, numbers)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _write(values, size, base, numbers):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        values[i] = numbers[i] + base

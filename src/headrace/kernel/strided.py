@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.algebra.ops import Words
-from headrace.kernel.matrix import array_at
+from headrace.kernel.matrix import load
 
 BLOCK = 1 << 8
 """Rows that are packed, found and combined at a time."""
@@ -126,101 +126,33 @@ def _where(values: npt.NDArray[Any]) -> tuple[int, int, int]:
 
 
 @numba.njit(nogil=True, cache=True)
-def fill(fields, slots, chosen, low, size, words, block):  # type: ignore[no-untyped-def]
-    """Write so many rows, from a number on, as columns of a block: the words of their keys, and their slots."""
+def fill(fields, slots, chosen, low, size, words, numbers, block):  # type: ignore[no-untyped-def]
+    """Write so many rows, from a number on, as columns of a block: the words of their keys, and their slots.
+
+    In between, a column's `numbers` need room of their own.
+    """
     block[:words, :size] = 0
     for f in range(len(fields)):
         address, width, step, base, shift, mask, word, place, picked = fields[f]
-        if width == 8 and step != 1 and picked == 0:
-            _put_words(fields[f], low, size, block[word])
-        elif step != 1 or shift != 0 or mask != ALL_BITS or picked != 0:
-            _put(fields[f], chosen, low, size, block)
-        elif width == 8:
-            values = array_at(address + 8 * low, np.int64)
-            for j in range(size):
-                block[word, j] |= (values[j] - base) << place
-        elif width == 4:
-            values_4 = array_at(address + 4 * low, np.int32)
-            for j in range(size):
-                block[word, j] |= (np.int64(values_4[j]) - base) << place
-        elif width == 2:
-            values_2 = array_at(address + 2 * low, np.int16)
-            for j in range(size):
-                block[word, j] |= (np.int64(values_2[j]) - base) << place
-        else:
-            values_1 = array_at(address + low, np.int8)
-            for j in range(size):
-                block[word, j] |= (np.int64(values_1[j]) - base) << place
+        load(address, width, step, picked, chosen, low, size, numbers)
+        own, to, out = np.uint64(shift), np.uint64(place), block[word]
+        for j in range(size):
+            out[j] |= np.int64((np.uint64(numbers[j] - base) >> own & np.uint64(mask)) << to)
     for s in range(len(slots)):
         address, width, step, base, picked = slots[s]
-        column = words + s
-        if width < 8:
-            _put_narrow(address, width, step, base, picked, chosen, low, size, block[column])
-        elif picked:
-            slot = array_at(address, np.int64)
+        out = block[words + s]
+        load(address, width, step, picked, chosen, low, size, out)
+        if base != 0:
             for j in range(size):
-                block[column, j] = slot[np.uint64(chosen[low + j] * step)] - base
-        elif step == 1:
-            slot = array_at(address + 8 * low, np.int64)
-            for j in range(size):
-                block[column, j] = slot[j] - base
-        else:
-            slot = array_at(address + 8 * low * step, np.int64)
-            for j in range(size):
-                block[column, j] = slot[np.uint64(j * step)] - base
-
-
-@numba.njit(nogil=True, cache=True)
-def _put_narrow(address, width, step, base, picked, chosen, low, size, out):  # type: ignore[no-untyped-def]
-    """A slot whose numbers take fewer bytes than a word."""
-    if width == 4:
-        slot_4 = array_at(address, np.int32)
-        for j in range(size):
-            out[j] = np.int64(slot_4[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
-    elif width == 2:
-        slot_2 = array_at(address, np.int16)
-        for j in range(size):
-            out[j] = np.int64(slot_2[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
-    else:
-        slot_1 = array_at(address, np.int8)
-        for j in range(size):
-            out[j] = np.int64(slot_1[np.uint64((chosen[low + j] if picked else low + j) * step)]) - base
-
-
-@numba.njit(nogil=True, cache=True)
-def _put_words(field, low, size, out):  # type: ignore[no-untyped-def]
-    """A field of rows, all of which are meant."""
-    address, _, step, base, shift, mask, _, place, _ = field
-    values, own, to = array_at(address + 8 * low * step, np.int64), np.uint64(shift), np.uint64(place)
-    for j in range(size):
-        out[j] |= np.int64((np.uint64(values[np.uint64(j * step)] - base) >> own & np.uint64(mask)) << to)
-
-
-@numba.njit(nogil=True, cache=True)
-def _put(field, chosen, low, size, block):  # type: ignore[no-untyped-def]
-    """A field that is strided, or in part, or of rows that are chosen."""
-    address, width, step, base, shift, mask, word, place, picked = field
-    for j in range(size):
-        row = chosen[low + j] if picked else low + j
-        at = address + row * step * width
-        if width == 8:
-            value = array_at(at, np.int64)[0]
-        elif width == 4:
-            value = np.int64(array_at(at, np.int32)[0])
-        elif width == 2:
-            value = np.int64(array_at(at, np.int16)[0])
-        else:
-            value = np.int64(array_at(at, np.int8)[0])
-        code = np.int64(np.uint64(value - base) >> np.uint64(shift)) & mask
-        block[word, j] |= code << place
+                out[j] -= base
 
 
 @numba.njit(nogil=True, cache=True)
 def _pack(fields, slots, chosen, words, rows):  # type: ignore[no-untyped-def]
-    block = np.empty((rows.shape[1], BLOCK), dtype=np.int64)
+    block, numbers = np.empty((rows.shape[1], BLOCK), dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
     for low in range(0, len(rows), BLOCK):
         size = min(BLOCK, len(rows) - low)
-        fill(fields, slots, chosen, low, size, words, block)
+        fill(fields, slots, chosen, low, size, words, numbers, block)
         for column in range(rows.shape[1]):
             for j in range(size):
                 rows[low + j, column] = block[column, j]

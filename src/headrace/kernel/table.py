@@ -13,8 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from headrace.algebra.combine import combine
 from headrace.algebra.ops import Op, Words, slot_count
-from headrace.kernel.combine import combine
 from headrace.kernel.strided import BLOCK, Strided, fill
 
 _LEAST_CAPACITY = 1 << 10
@@ -153,12 +153,13 @@ def _insert(fields, slots, chosen, total, done, words, states, index, rows, coun
     hashes = np.empty(BLOCK, dtype=np.uint64)
     entries = np.empty(BLOCK, dtype=np.int64)
     found = np.empty(BLOCK, dtype=np.int64)
+    numbers = np.empty(BLOCK, dtype=np.int64)
     known = np.empty(BLOCK, dtype=np.int64)
     while done < total:
         if count + BLOCK > len(rows):
             return done, count
         size = min(BLOCK, total - done)
-        fill(fields, slots, chosen, done, size, words, block)
+        fill(fields, slots, chosen, done, size, words, numbers, block)
         _fetch(block, size, words, index, rows, hashes, entries)
         count, old = _find(batch, size, words, index, rows, count, hashes, found, known)
         if old:

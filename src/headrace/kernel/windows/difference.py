@@ -12,8 +12,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from headrace.algebra.combine import WIDE_ADD, XOR, plus_floats
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.combine import WIDE_ADD, XOR, plus_floats
 
 FITTING = frozenset({Op.ADD, Op.XOR, Op.WIDE_ADD, Op.FLOAT_ADD})
 _LEAST_PART = 2.0**-30

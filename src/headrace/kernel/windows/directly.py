@@ -8,8 +8,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from headrace.algebra.combine import ADD, FLOAT_ADD, combine_one, plus_floats
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.combine import ADD, FLOAT_ADD, combine_one, plus_floats
 
 
 def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:

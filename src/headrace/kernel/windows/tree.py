@@ -9,8 +9,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from headrace.algebra.combine import combine_one
 from headrace.algebra.ops import Op, Words
-from headrace.kernel.combine import combine_one
 
 
 def prepare(op: Op, slots: Words, lane_ends: Words) -> Words:

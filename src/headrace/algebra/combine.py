@@ -1,13 +1,14 @@
-"""The operations of `algebra/ops.py`, compiled: states of a batch's rows combined into those of a table's rows."""
+"""The operations of `ops.py`, compiled: the states of some rows combined into those of others."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numba
 import numpy as np
 
-from headrace.algebra.ops import Op
+from headrace.algebra.ops import Op, Words, identity_row
 
 (ADD, MIN, MAX, AND, OR, XOR, WIDE_ADD, FLOAT_ADD, VARIANCE, MOMENTS, COMOMENTS, TAKE, TAKE_LEAST, _) = map(
     int, Op
@@ -204,3 +205,17 @@ def combine_one(op, at, rows, row_floats, g, batch, batch_floats, i):  # type: i
         _take(rows, g, batch, i, at)
     else:
         _take_by_order(op == TAKE_LEAST, rows, g, batch, i, at)
+
+
+def fold(op: Op, slots: Sequence[Words], groups: Words, number: int) -> list[Words]:
+    """The slots of groups 0..number-1 from those of rows; the identity where a group has no row."""
+    folded = np.tile(identity_row((op,)), (number, 1))
+    groups = np.require(groups, requirements="CW")  # to compiled functions, others are of another type
+    _fold(int(op), np.stack(slots), groups, folded, folded.view(np.float64))
+    return [*folded.T]
+
+
+@numba.njit(nogil=True, cache=True)
+def _fold(op, slots, groups, rows, row_floats):  # type: ignore[no-untyped-def]
+    batch, batch_floats = slots.T, slots.view(np.float64).T
+    combine(op, 0, rows, row_floats, groups, batch, batch_floats, np.arange(len(groups)))
