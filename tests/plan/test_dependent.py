@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.plan.dependent import Deciding, first_alike
+from headrace.plan.alike import first_alike
+from headrace.plan.dependent import Deciding
 from headrace.plan.shapes import Shapes
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression

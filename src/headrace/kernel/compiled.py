@@ -14,7 +14,7 @@ from headrace.kernel.evaluate import cells
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
 from headrace.kernel.windows import Lanes, difference, directly, lanes, tree, two_stacks
-from headrace.plan import dependent, growth
+from headrace.plan import alike, growth
 from headrace.plan.search import steiner
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression, Window
@@ -33,7 +33,7 @@ _FUNCTIONS = [
         strided,
         sure,
         table,
-        dependent,
+        alike,
         growth,
         steiner,
     )
@@ -73,7 +73,7 @@ def load_kernels() -> bool:
         decode.decode_pages(none, True, np.frombuffer(b"", held), np.empty(0, held))
     fragments.sign(np.ones((2, 2), dtype=np.bool_))
     cells.number_anew(np.arange(2), 2)
-    dependent.first_alike(np.arange(8, dtype=np.uint64))
+    alike.first_alike(np.arange(8, dtype=np.uint64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from headrace.plan.alike import first_alike
 from headrace.plan.plan import Dependency
 from headrace.query import Expression
 
@@ -147,23 +147,3 @@ def gathered(steps: Iterable[Dependency]) -> dict[Keys, Dependency]:
     for step in steps:
         decided.setdefault(step.keys, {}).update(dict.fromkeys(step.decided))
     return {keys: Dependency(keys, tuple(others)) for keys, others in decided.items()}
-
-
-@numba.njit(nogil=True, cache=True)
-def first_alike(hashes):  # type: ignore[no-untyped-def]
-    """For each row the first that has the same hash, perhaps itself."""
-    capacity = 64
-    while capacity < 2 * len(hashes):
-        capacity *= 2
-    mask = np.uint64(capacity - 1)
-    rows = np.zeros(capacity, dtype=np.int32)  # from 1 on
-    first = np.empty(len(hashes), dtype=np.int32)
-    for row in range(len(hashes)):
-        h = hashes[row]
-        place = h & mask
-        while rows[place] != 0 and hashes[rows[place] - 1] != h:
-            place = (place + np.uint64(1)) & mask
-        if rows[place] == 0:
-            rows[place] = row + 1
-        first[row] = rows[place] - 1
-    return first

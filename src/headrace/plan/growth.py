@@ -28,6 +28,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from headrace.plan.alike import no_rows, place_of
+
 Hashes = npt.NDArray[np.uint64]
 
 _USUAL = 0.2
@@ -171,12 +173,8 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
     `gaps[g]` counts gaps of g rows in which a group does not occur: before its first row, between two, after its
     last. There it is missing in g - length + 1 stretches.
     """
-    capacity = 64
-    while capacity < 2 * len(hashes):
-        capacity *= 2
-    mask = np.uint64(capacity - 1)
-    last = np.zeros(capacity, dtype=np.int32)  # the latest row of each group, from 1 on
-    blocks = np.zeros(capacity, dtype=np.uint16)  # in how many blocks each group is met
+    last = no_rows(len(hashes))  # the latest row of each group
+    blocks = np.zeros(len(last), dtype=np.uint16)  # in how many blocks each group is met
     places = np.empty(len(hashes), dtype=np.uint32)  # those of the groups of a block
     found = np.zeros((len(ends), 64), dtype=np.float64)
     met = np.zeros(len(ends) + 1, dtype=np.int64)
@@ -186,10 +184,7 @@ def count_groups(hashes, ends):  # type: ignore[no-untyped-def]
         gaps = np.zeros(rows + 1, dtype=np.int32)
         groups = 0
         for row in range(start, start + rows):
-            h = hashes[row]
-            place = h & mask
-            while last[place] != 0 and hashes[last[place] - 1] != h:
-                place = (place + np.uint64(1)) & mask
+            place = place_of(row, hashes, last)
             before = last[place]
             if before <= start:
                 places[groups] = place
