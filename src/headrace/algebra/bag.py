@@ -19,8 +19,7 @@ from headrace.algebra.ranks import has_order
 from headrace.algebra.settle import Bag
 from headrace.algebra.states import Fact, Lift, NoState, Recipe, State, decimal_type, make_recipe
 from headrace.algebra.words import MOST_DIGITS
-from headrace.query import Aggregate, Expression, Source
-from headrace.query.dialect import parse_statement
+from headrace.query import Aggregate, Expression
 
 _MOST_CHARACTERS = 18
 """Of a fraction: Spark may round longer ones when it brings those of an array to one type."""
@@ -66,7 +65,7 @@ def bag_arguments(aggregate: Aggregate) -> tuple[Expression, ...]:
     ['size', 'port']
     """
     if aggregate.within:
-        return tuple(ordering(item)[0] for item in aggregate.within)
+        return tuple(item.expression for item in aggregate.within)
     if aggregate.function.name == "percentile":
         return (*aggregate.arguments[:1], *aggregate.arguments[2:])
     return aggregate.arguments[:1] if aggregate.function.name in ("mode", "any_value") else aggregate.arguments
@@ -216,14 +215,7 @@ def _constant_flag(aggregate: Aggregate) -> None:
 
 
 def _descends(aggregate: Aggregate) -> bool:
-    return any(ordering(item)[1] for item in aggregate.within)
-
-
-def ordering(item: Expression) -> tuple[Expression, bool]:
-    """What an item of ORDER BY orders by, and whether it descends."""
-    source = Source(f"SELECT 1 ORDER BY {item.sql}", "ORDER BY")
-    (ordered,) = parse_statement(source.text).args["order"].expressions
-    return Expression.of(source, ordered.this), bool(ordered.args.get("desc"))
+    return any(item.descends for item in aggregate.within)
 
 
 _WITHIN = frozenset({"mode", "percentile", "percentile_disc"})

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headrace.algebra.bag import ordering
 from headrace.query import Aggregate, Expression, Query
 from headrace.query.having import all_of, is_constant
 
@@ -42,15 +41,8 @@ def _aggregate(aggregate: Aggregate, where: Expression | None, safe: Safe) -> Ag
     condition = _guard(aggregate.filter, where, safe) if aggregate.filter is not None else None
     both = all_of(where, aggregate.filter)
     arguments = tuple(_guard(argument, both, safe) for argument in aggregate.arguments)
-    within = tuple(_ordered(item, both, safe) for item in aggregate.within)
+    within = tuple(replace(item, expression=_guard(item.expression, both, safe)) for item in aggregate.within)
     return replace(aggregate, arguments=arguments, within=within, filter=condition)
-
-
-def _ordered(item: Expression, where: Expression | None, safe: Safe) -> Expression:
-    """An item of WITHIN GROUP (ORDER BY ...), where null is no value, so that its place does not matter."""
-    expression, descends = ordering(item)
-    inner = _guard(expression, where, safe)
-    return item if inner == expression else Expression.parse(f"{inner.sql} DESC" if descends else inner.sql)
 
 
 def _guard(expression: Expression, where: Expression | None, safe: Safe) -> Expression:

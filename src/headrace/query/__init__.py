@@ -2,8 +2,9 @@
 
 from headrace.query.aggregate import Aggregate, Kind
 from headrace.query.expression import Expression
+from headrace.query.ordering import Ordering
 from headrace.query.parse import parse_query
-from headrace.query.query import Obstacle, Ordering, Output, Query
+from headrace.query.query import Obstacle, Output, Query
 from headrace.query.source import Source
 from headrace.query.window import Window
 

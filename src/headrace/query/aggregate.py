@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headrace.query.expression import Expression
 from headrace.query.functions import is_aggregate_name
+from headrace.query.ordering import Ordering
 from headrace.query.source import Source
 
 
@@ -91,7 +92,7 @@ class Aggregate:
     arguments: tuple[Expression, ...]
     distinct: bool = False
     ignore_nulls: bool = False
-    within: tuple[Expression, ...] = ()
+    within: tuple[Ordering, ...] = ()
     filter: Expression | None = None
     sql: str = field(compare=False, default="")
 
@@ -153,7 +154,7 @@ def parse_aggregate(node: exp.Expr, source: Source, qualifiers: frozenset[str] =
         arguments=tuple(Expression.of(source, argument, qualifiers) for argument in arguments),
         distinct=distinct,
         ignore_nulls=ignore_nulls,
-        within=tuple(Expression.of(source, item, qualifiers) for item in ordered),
+        within=tuple(Ordering.of(source, item, qualifiers) for item in ordered),
         filter=Expression.of(source, where.expression.this, qualifiers) if where is not None else None,
         sql=Expression.of(source, node, qualifiers).sql,
     )

@@ -23,7 +23,8 @@ from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokeni
 from headrace.query.expression import Expression, column_parts, make_qualifiers
 from headrace.query.having import early_conditions
 from headrace.query.obstacles import find_obstacles
-from headrace.query.query import NAME, Obstacle, Ordering, Output, Query, quote_name
+from headrace.query.ordering import Ordering
+from headrace.query.query import NAME, Obstacle, Output, Query, quote_name
 from headrace.query.source import Source
 from headrace.query.window import UnreadWindow, Window, WindowFault, find_window, is_window_call, parse_window
 
@@ -155,7 +156,9 @@ class _Parse:
             keys=keys,
             aggregates=tuple(dict.fromkeys(self._aggregates(clauses))),
             having=having,
-            order=tuple(self._ordering(item) for item in order.expressions) if order else (),
+            order=tuple(Ordering.of(self.source, item, self.qualifiers) for item in order.expressions)
+            if order
+            else (),
             limit=self._optional(select, "limit", "expression"),
             offset=self._optional(select, "offset", "expression"),
             bracketed=self.bracket is not None,
@@ -174,11 +177,6 @@ class _Parse:
             return Output(self._expression(item))
         alias = span_of(item.args["alias"])
         return Output(self._expression(item.this), self.source.cut(alias) if alias else item.alias)
-
-    def _ordering(self, item: exp.Expr) -> Ordering:
-        whole = self._expression(item)
-        inner = self._expression(item.this)
-        return Ordering(inner, whole.sql[len(inner.sql) :].strip())
 
     def _grouping(self, select: exp.Select) -> Iterator[exp.Expr]:
         """The grouping expressions with ordinals, aliases and ALL replaced by what they stand for."""

@@ -12,6 +12,7 @@ from headrace.errors import Problem
 from headrace.query.aggregate import Aggregate
 from headrace.query.dialect import tokenize
 from headrace.query.expression import Expression
+from headrace.query.ordering import Ordering
 from headrace.query.source import Source
 from headrace.query.window import Window
 
@@ -40,19 +41,6 @@ class Output:
     def sql(self) -> str:
         """The item of a SELECT list."""
         return self.expression.sql if self.alias is None else f"{self.expression.sql} AS {self.alias}"
-
-
-@dataclass(frozen=True, slots=True)
-class Ordering:
-    """An item of ORDER BY; `suffix` holds ASC, DESC, NULLS FIRST or NULLS LAST as written."""
-
-    expression: Expression
-    suffix: str = ""
-
-    @property
-    def sql(self) -> str:
-        """The item as Spark reads it."""
-        return f"{self.expression.sql} {self.suffix}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
