@@ -22,7 +22,7 @@ from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.narrow import array_of
 from headrace.kernel.piece import Partial, Piece, Ready
 from headrace.plan import plan as plan_module
-from headrace.plan.build import Planner, make_plan
+from headrace.plan.build import Planner
 from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.plan import Plan
@@ -102,7 +102,7 @@ def plan_of(
     sizes = Sizes(blocks, 1_000_000, 20 * MINUTE if sampled else None)
     settings: dict[str, Any] = CARRYING if carrying else SHARING if sharing else {"cores": 2}
     inner = [guarded(query, lambda _: False) for query in parsed(queries).values()]
-    return make_plan(inner, FACTS, sizes, filters=FILTERS, **settings)
+    return Planner(FACTS, sizes, filters=FILTERS, **settings).plan(inner)
 
 
 def parsed(texts: list[str]) -> dict[str, Query]:
@@ -303,7 +303,7 @@ def test_windows_that_differ_in_filters_come_from_one_node() -> None:
     records = [(n * MINUTE // 50, n % 3, "pqr"[n % 3], n % 7, True) for n in range(1000)]
     blocks = [{e: column_of(e, table_of(records)) for e in facts}]
     inner = [guarded(query, lambda _: False) for query in parsed(queries).values()]
-    plan = make_plan(inner, facts, Sizes(blocks, 1_000_000, 20 * MINUTE))
+    plan = Planner(facts, Sizes(blocks, 1_000_000, 20 * MINUTE)).plan(inner)
     assert plan.roots == (0,)
     assert plan.nodes[0].ordered
     assert plan.parents == (None, *[0] * 12)

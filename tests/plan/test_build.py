@@ -11,7 +11,7 @@ import pytest
 
 from headrace import Workload
 from headrace.algebra.states import Fact
-from headrace.plan.build import make_plan
+from headrace.plan.build import Planner
 from headrace.plan.guard import guarded
 from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
@@ -50,7 +50,8 @@ def plan_with(
     filters: Filters | None = None,
 ) -> Plan:
     inner = [guarded(query, lambda _: False) for query in Workload(queries).values()]
-    return make_plan(inner, facts, sizes, cores, memory=memory, filters=filters)
+    planner = Planner(facts, sizes or Sizes(), cores, memory=memory, filters=filters)
+    return planner.plan(inner)
 
 
 def sizes_of(records: int = 1_000_000, **values: int) -> Sizes:

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from headrace.algebra.states import Fact
-from headrace.plan.build import make_plan
+from headrace.plan.build import Planner
 from headrace.plan.common_slices import About, common_slices
 from headrace.plan.costs import Costs
 from headrace.plan.guard import guarded
 from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
+from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices, Times, Windows
 from headrace.query import Expression, parse_query
@@ -61,9 +62,10 @@ def test_slices_that_cost_more_together_stay_apart() -> None:
     assert found == {window: Slices.of(window) for window in windows}
 
 
-def plan_of(texts: dict[str, str], facts: Facts, sizes: Sizes, **settings: str) -> Plan:
+def plan_of(texts: dict[str, str], facts: Facts, sizes: Sizes, search: str = DEFAULT, paned: bool = False) -> Plan:
     queries = [parse_query(name, text, time="ts") for name, text in texts.items()]
-    return make_plan([guarded(query, lambda _: False) for query in queries], facts, sizes, 2, **settings)  # type: ignore[arg-type]
+    inner = [guarded(query, lambda _: False) for query in queries]
+    return Planner(facts, sizes, cores=2, paned=paned).plan(inner, search)
 
 
 def windows(count: int) -> dict[str, str]:
@@ -126,7 +128,6 @@ def test_fragments_of_as_many_rows_as_records_are_not_made_for_few() -> None:
 
 
 def test_panes_are_as_long_as_the_greatest_common_divisor() -> None:
-    queries = [parse_query(name, text, time="ts") for name, text in windows(2).items()]
-    plan = make_plan([guarded(q, lambda _: False) for q in queries], FACTS, sizes_of(src=10), paned=True)
+    plan = plan_of(windows(2), FACTS, sizes_of(src=10), paned=True)
     (root,) = plan.roots
     assert plan.nodes[root].slices == Slices.every(TIME, 1_000_000)

@@ -83,7 +83,7 @@ def test_keys_that_the_sample_does_not_have_decide_nothing() -> None:
     deciding = deciding_of(sample())
     assert steps_of(deciding, "addr", "unknown") is None
     assert steps_of(deciding, "unknown", "addr") is None
-    assert Deciding(Sizes([], 0, None)).same_groups([named("a"), named("a b")]) == [[0], [1]]
+    assert Deciding(Sizes()).same_groups([named("a"), named("a b")]) == [[0], [1]]
 
 
 def test_groups_are_counted_by_the_keys_that_decide() -> None:

@@ -179,7 +179,7 @@ def test_a_condition_that_the_sample_has_not_met_has_few_records_and_groups() ->
 
 
 def test_without_a_sample_there_are_rules() -> None:
-    sizes = Sizes([], 0, None)
+    sizes = Sizes()
     x, y, condition = named("x y c")
     assert sizes.records(()) == 10_000_000
     assert sizes.records([condition]) == pytest.approx(10_000_000 / 3)

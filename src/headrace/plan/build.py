@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,16 +31,15 @@ DEFAULT_COSTS = Costs()
 def make_plan(
     queries: Iterable[Guarded],
     facts: Facts,
-    sizes: Sizes | None = None,
-    cores: int = 1,
-    costs: Costs = DEFAULT_COSTS,
-    search: str = DEFAULT,
-    memory: int = 256 << 20,
-    filters: Filters | None = None,
-    paned: bool = False,
+    sizes: Sizes,
+    cores: int,
+    costs: Costs,
+    search: str,
+    memory: int,
+    filters: Filters,
+    paned: bool,
 ) -> Plan:
-    """The plan that a planner makes of some queries; `search` is one of `SEARCHES`."""
-    sizes = sizes if sizes is not None else Sizes([], 0, None)
+    """The plan that a planner makes of some queries."""
     return Planner(facts, sizes, cores, costs, memory, filters, paned).plan(queries, search)
 
 
@@ -48,21 +48,21 @@ class Planner:
     """What plans are made with.
 
     `sizes` tells how many rows nodes will have, `cores` how many tasks can run at a time, each with so many bytes
-    of `memory` for groups. `paned` slices are all of equal length, which is never better: the yardstick of seeds
-    002 and 003. Where records never `end`, no node is carried.
+    of `memory` for groups (as many as they want, if nobody says). `paned` slices are all of equal length, which is
+    never better: the yardstick of seeds 002 and 003. Where records never `end`, no node is carried.
     """
 
     facts: Facts
     sizes: Sizes
     cores: int = 1
     costs: Costs = DEFAULT_COSTS
-    memory: int = 256 << 20
+    memory: float = math.inf
     filters: Filters | None = None
     paned: bool = False
     end: bool = True
 
     def plan(self, queries: Iterable[Guarded], search: str = DEFAULT) -> Plan:
-        """The plan of all queries that have states; the others are beside."""
+        """The plan of all queries that have states; the others are beside. `search` is one of `SEARCHES`."""
         needs = Needs.of(queries, self.facts)
         members = needs.members
         shapes = self.shapes()

@@ -24,7 +24,7 @@ from headrace.plan.slices import Times, Windows
 from headrace.query import Expression
 
 
-def placed(plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: int, costs: Costs) -> Plan:
+def placed(plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: float, costs: Costs) -> Plan:
     """A plan with carried nodes, where these save something.
 
     So many tasks read equal parts of the time that the stream takes, each with so many bytes for groups.
@@ -76,7 +76,9 @@ class _Group:
 
 
 class _Placing:
-    def __init__(self, plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: int, costs: Costs) -> None:
+    def __init__(
+        self, plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: float, costs: Costs
+    ) -> None:
         self._plan, self._sizes, self._filters = plan, sizes, filters
         self._span_us, self._tasks, self._costs = max(1, sizes.span_us or 1), tasks, costs
         self._rising: set[int] = set()
@@ -102,7 +104,7 @@ class _Placing:
         """Whether tasks have most slices of a node whole."""
         return _cut_share(self._plan.nodes[index].slices, self._span_us, self._tasks) <= 0.5
 
-    def _make_room(self, memory: int) -> None:
+    def _make_room(self, memory: float) -> None:
         """Let nodes rise until the rest has room: first those whose rows a key can deal, large ones before small.
 
         Roots that others come from stay, since all of these would have to rise with them.

@@ -39,7 +39,7 @@ class Sizes:
     time without records, such as nights, makes better estimates for slices. All are deterministic, and remembered.
     """
 
-    def __init__(self, blocks: Sequence[Block], records: int, span_us: int | None) -> None:
+    def __init__(self, blocks: Sequence[Block] = (), records: int = 0, span_us: int | None = None) -> None:
         self._blocks = [block for block in blocks if any(map(len, block.values()))]
         self._known = set.intersection(*map(set, self._blocks)) if self._blocks else set()
         self._records = records or _UNKNOWN_RECORDS

@@ -97,7 +97,7 @@ def prepare(
         analyse(queries, stream, spark, frame)  # says in which query, and where
         raise
     facts = facts_of(types, source)
-    sizes = Sizes([], 0, None)
+    sizes = Sizes()
     ways: Ways = {}
     if source is not None:
         ways = find_ways(source, types, facts, session)

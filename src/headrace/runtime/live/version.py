@@ -195,7 +195,7 @@ class Desk:
         table = computed(records.frame(), needed).limit(_SAMPLED).toArrow().combine_chunks()
         batches = table.to_batches()
         blocks = [dict(zip(needed, batch.columns, strict=True)) for batch in batches]
-        return Sizes(blocks, 0, None)
+        return Sizes(blocks)
 
     def better(self, version: Version, sizes: Sizes) -> Version | None:
         """A version with a plan that costs clearly less by sizes that are newer; None where there is none."""
@@ -248,7 +248,7 @@ class Desk:
     def _sampled(self, needed: Iterable[Expression]) -> Sizes:
         """Sizes by what the stream shows already; of a DataFrame, nothing yet."""
         source = Source.of(self._stream, needed)
-        return self._by_sample(source) if source is not None else Sizes([], 0, None)
+        return self._by_sample(source) if source is not None else Sizes()
 
     def _by_sample(self, source: Source) -> Sizes:
         return sizes_by_sample(source, self._ways, self._session, self._stream.time)
