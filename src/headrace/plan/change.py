@@ -112,7 +112,7 @@ def cost_of(planner: Planner, plan: Plan) -> float:
 
 
 def _names(plan: Plan) -> set[str]:
-    return {*(answer.query.name for answer in plan.answers), *(name for name, _ in plan.beside)}
+    return {*plan.numbers, *(name for name, _ in plan.beside)}
 
 
 def _unshared(plan: Plan) -> float:

@@ -209,6 +209,11 @@ class Plan:
         """The numbers of the answers that come from a node."""
         return self._answers[node]
 
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Which of the answers is a query's, by the queries' names."""
+        return {answer.query.name: number for number, answer in enumerate(self.answers)}
+
     def above(self, node: int) -> tuple[int, ...]:
         """The nodes on the way from a node to its root, the nearest first."""
         return self._above[node]

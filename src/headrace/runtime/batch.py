@@ -91,10 +91,9 @@ def run_batch(
         waking.result()
         loading.result()
     keep_workers(spark)
-    answers = {answer.query.name: number for number, answer in enumerate(plan.answers)}
-    remember(key, Known(prepared, {name: analysed[name] for name in answers}))
+    remember(key, Known(prepared, {name: analysed[name] for name in plan.numbers}))
     make = {name: partial(analysed.__getitem__, name) for name, _ in plan.beside}
-    make |= {name: partial(shared.frame, number) for name, number in answers.items()}
+    make |= {name: partial(shared.frame, number) for name, number in plan.numbers.items()}
     profile = Profile.of(plan, measures, time.perf_counter() - begin)
     return Results({name: make[name] for name in queries}, spark, profile, shared.release)
 

@@ -100,7 +100,7 @@ class Emitter:
         self, version: Version, sorter: _Sorter, queries: Collection[str], commit: Commit, shelf: str
     ) -> tuple[Plan, list[Line]]:
         """Each version's partials down its own tree, then all of them together."""
-        own = _plan_of([version.plan.answers[version.number_of(query)] for query in sorted(queries)])
+        own = _plan_of([version.plan.answers[version.plan.numbers[query]] for query in sorted(queries)])
         wanted = {number: sorter.due[answer.query.name] for number, answer in enumerate(own.answers)}
         work = self._work(own, commit, shelf, {}, Due.of(own, wanted))
         ways = sorter.ways(queries, own, commit.buckets, self._log)
@@ -198,7 +198,7 @@ class _Sorter:
         ways = []
         for (node, own, number), entries in together.items():
             maker = self._versions[latest[node, own, number]]
-            due = Due.of(maker.plan, {maker.number_of(query): self.due[query] for query in own})
+            due = Due.of(maker.plan, {maker.plan.numbers[query]: self.due[query] for query in own})
             by_bucket: dict[int, list[Kept]] = {}
             for entry in entries:
                 by_bucket.setdefault(entry.bucket, []).append(log.kept(entry))

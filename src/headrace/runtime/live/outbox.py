@@ -84,7 +84,7 @@ class Outbox:
         writings: list[_Writing] = []
         found = list(emitted.given)
         for name, parts in emitted.groups.items():
-            number = version.number_of(name)
+            number = version.plan.numbers[name]
             own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
             finisher = version.finishers[number]
             if finisher is None:
@@ -110,7 +110,7 @@ class Outbox:
 
     def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
         """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
-        number = version.number_of(name)
+        number = version.plan.numbers[name]
         statement, query = version.statements[number], version.plan.answers[number].query
         if not (query.order or query.limit or query.offset):
             return self._job(name, groups, statement, None, folder, shelf)

@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 def step_of(version: Version, due: Mapping[str, Numbers], entries: Iterable[Entry]) -> Step:
     """All windows that are due in one step, with those of the entries that they need."""
-    wanted = Due.of(version.plan, {version.number_of(query): numbers for query, numbers in due.items()})
+    wanted = Due.of(version.plan, {version.plan.numbers[query]: numbers for query, numbers in due.items()})
     needed = []
     for entry in entries:
         root = version.root_places.get(entry.node, -1)

@@ -113,14 +113,6 @@ class Version:
         """How the rows of roots are dealt, by their ids."""
         return {node: self.plan.deal_of(root) for node, root in self.root_places.items()}
 
-    def number_of(self, query: str) -> int:
-        """Which of the plan's answers is a query's."""
-        return self._numbers[query]
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {answer.query.name: number for number, answer in enumerate(self.plan.answers)}
-
 
 class Desk:
     """Makes versions: it knows the stream, and asks Spark what expressions mean."""
