@@ -76,9 +76,9 @@ def test_queries_share_a_phantom_that_is_small() -> None:
     assert plan_of(sizes_of(src=10, dst=20), **WINDOWED).explain() == (
         "3 queries from 1 passes over the records\n"
         "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by 5 minutes]\n"
-        "  - (src) per 5 minutes: by_src [high level, 3 states]\n"
-        "    - (no keys) per 5 minutes: total [high level, 1 states]\n"
-        "  - (dst) per 5 minutes: by_dst [high level, 2 states]"
+        "  - (src) per 5 minutes: by_src [low level, 3 states]\n"
+        "    - (no keys) per 5 minutes: total [low level, 1 states]\n"
+        "  - (dst) per 5 minutes: by_dst [low level, 2 states]"
     )
 
 
@@ -99,11 +99,11 @@ def test_longer_windows_come_from_shorter_ones() -> None:
     assert plan.explain() == (
         "4 queries from 1 passes over the records\n"
         "- (src) per 1 minute: minute [low level, 1 states, dealt by 15 minutes]\n"
-        "  - (src) per slice of 2 windows (3.75 minutes on average): phantom [high level, 1 states]\n"
-        "    - (src) per 15 minutes: quarter [high level, 1 states]\n"
-        "      - (src) per 1 hour: hour [high level, 1 states]\n"
-        "    - (src) per 5 minutes: slices [high level, 1 states]\n"
-        "      - (src) per 15 minutes every 5 minutes: sliding [high level, 1 states]"
+        "  - (src) per slice of 2 windows (3.75 minutes on average): phantom [low level, 1 states]\n"
+        "    - (src) per 15 minutes: quarter [low level, 1 states]\n"
+        "      - (src) per 1 hour: hour [low level, 1 states]\n"
+        "    - (src) per 5 minutes: slices [low level, 1 states]\n"
+        "      - (src) per 15 minutes every 5 minutes: sliding [low level, 1 states]"
     )
     assert [plan.nodes[node].slices for node in plan.split_nodes] == [
         Slices.every(TIME, 5 * MINUTE, 2 * MINUTE),

@@ -39,7 +39,7 @@ def test_a_query_that_comes_is_made_from_what_is_there() -> None:
     (added,) = change.added
     assert [key.sql for key in added.keys] == ["src"]
     assert len(change.plan.roots) == 1
-    assert str(change) == "+ (src) per 15 minutes: sources [high level, 2 states]\n1 node stays as it is"
+    assert str(change) == "+ (src) per 15 minutes: sources [low level, 2 states]\n1 node stays as it is"
 
 
 def test_one_that_nothing_can_make_has_a_node_of_its_own() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -52,6 +54,15 @@ def test_one_node_is_carried_for_many_windows_that_no_task_has_whole() -> None:
 )
 def test_nothing_is_carried_where_windows_are_whole_or_few(queries: dict[str, str], cores: int) -> None:
     assert not carried(plan_with(FACTS, SIZES, queries, cores=cores))
+
+
+@pytest.mark.parametrize(("end", "low"), [(True, {"of_1", "of_2"}), (False, {"of_1"})])
+def test_a_plan_says_what_tasks_have_whole(end: bool, low: set[str]) -> None:
+    """Each of eight tasks has 7.5 minutes of an hour; where records never end, roots alone are low."""
+    queries = [guarded(query, lambda _: False) for query in Workload(windows(1, 2, 50)).values()]
+    plan = Planner(FACTS, SIZES, cores=8, end=end).plan(queries)
+    nodes = json.loads(plan.to_json())["nodes"]
+    assert {name for node in nodes for name in node["answers"] if node["level"] == "low"} == low
 
 
 def test_what_memory_has_no_room_for_rises() -> None:

@@ -25,7 +25,7 @@ from headrace.query import Expression
 
 
 def placed(plan: Plan, sizes: Sizes, filters: Filters, tasks: int, memory: float, costs: Costs) -> Plan:
-    """A plan with carried nodes, where these save something.
+    """A plan that knows which nodes are low, with carried nodes where these save something.
 
     So many tasks read equal parts of the time that the stream takes, each with so many bytes for groups.
     """
@@ -86,6 +86,8 @@ class _Placing:
             if not self._stays(node):
                 self._rising.update(self._plan.below(node))
         self._make_room(memory)
+        expected = (replace(own, low=node not in self._rising) for node, own in enumerate(plan.expected))
+        self._plan = replace(plan, expected=tuple(expected))
 
     def run(self) -> Plan:
         """Groups that save most first, as long as there are any."""
@@ -192,7 +194,7 @@ class _Placing:
             branches[group.carried].children.append(copies[group.carried])
             between = self._between(group.carried, group.members)
             for node in between:
-                copies[node] = _Branch(plan.nodes[node], plan.expected[node])
+                copies[node] = _Branch(plan.nodes[node], replace(plan.expected[node], low=False))
                 copies[_parent(plan, node)].children.append(copies[node])
             for member in group.members:
                 branches[_parent(plan, member)].children.remove(branches[member])

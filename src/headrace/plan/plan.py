@@ -149,6 +149,8 @@ class Expected:
     rows: float
     seconds: float = 0.0
     saved: float = 0.0
+    low: bool = False
+    """Whether tasks that read records have most of its slices whole, and memory for its rows (see `levels.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,10 @@ class Plan:
     """Nodes, each with its parent (None: the stream itself), and the answers that come from them.
 
     A child has fewer keys than its parent, longer slices, or is about fewer records. Nodes without a
-    parent are made where records are read, the others where all rows of their parent's groups have met. `deals`
-    say how the rows of each root, and of each node that is carried, are dealt to the high level (None for other
-    nodes). Parents stand before their children. `beside` are the queries that plain Spark runs, with the reason.
+    parent are made where records are read, and others there too as far as tasks have all of their slices; the rest
+    is made where rows of all tasks meet. `deals` say how the rows of each root, and of each node that is carried,
+    are dealt to the high level (None for other nodes). Parents stand before their children. `beside` are the
+    queries that plain Spark runs, with the reason.
     """
 
     nodes: tuple[Node, ...]

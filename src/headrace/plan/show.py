@@ -30,7 +30,7 @@ def as_text(plan: Plan, notes: Notes) -> str:
 def as_json(plan: Plan) -> str:
     """Nodes with parents, queries with their node."""
     nodes = [
-        {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(parent)}
+        {"id": node.id, "parent": parent, "keys": [key.sql for key in node.keys], "level": _level(plan, index)}
         | {"any of": [condition.sql for condition in node.any_of], "slices": _length(node.slices)}
         | {"marks": [mark.sql for mark in node.marks]}
         | {"states": len(node.states), "answers": list(plan.names(index))}
@@ -155,7 +155,7 @@ def _headline(plan: Plan) -> str:
 def line(plan: Plan, index: int) -> str:
     """A node in one line."""
     dealt = f", dealt by {plan.deals[index]}" if plan.deals[index] else ""
-    level, states = _level(plan.parents[index]), len(plan.nodes[index].states)
+    level, states = _level(plan, index), len(plan.nodes[index].states)
     return f"{_about(plan, index)}: {_answers(plan, index)} [{level} level, {states} states{dealt}]"
 
 
@@ -184,8 +184,9 @@ def _unasked(plan: Plan, index: int) -> str:
     return "slices" if windows else "phantom"
 
 
-def _level(parent: int | None) -> str:
-    return "low" if parent is None else "high"
+def _level(plan: Plan, index: int) -> str:
+    """Where most of a node's groups are whole; a root's rows are made where records are read in any case."""
+    return "low" if plan.parents[index] is None or plan.expected[index].low else "high"
 
 
 def _length(slices: Times | None) -> str | None:
