@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headrace.generate import FlowOptions, Generated, TradeOptions, generate_flows, generate_trades
-from headrace.generate.write import core_count
+from headrace.machine import core_count
 
 
 def main() -> None:

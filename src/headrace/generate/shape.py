@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from headrace.errors import GenerateError
 from headrace.generate.network import Longs, Words, mix
 from headrace.generate.schemes import SCHEMES, Scheme
-from headrace.generate.write import core_count
+from headrace.machine import core_count
 
 TOP_GROUPS = 0.03  # the papers say how much the largest 3% of the groups hold
 TRAIN_GAP = 100  # records of a flow that are no further apart belong to one train

@@ -8,7 +8,6 @@ interpreter lock in everything that takes time, and threads need no start-up and
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import GenerateError
+from headrace.machine import core_count as core_count
 
 CHUNKS_PER_FILE = 4
 _COMPRESSION = "snappy"
@@ -173,11 +173,6 @@ def prepare_folder(folder: Path, *, overwrite: bool) -> None:
     if others:
         raise GenerateError(f"{folder} holds {others[0]!r}, which no generator wrote; give another folder")
     _remove(folder)
-
-
-def core_count() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

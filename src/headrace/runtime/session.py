@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from headrace.machine import core_count
+from headrace.machine import machine_memory_mb as machine_memory_mb
 from headrace.runtime.java import ensure_java
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def open_session(app: str = "headrace", *, quiet: bool = True, **options: object
 
 
 def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
-    count = cores or os.cpu_count() or 1
+    count = cores or core_count()
     settings = {
         "spark.master": f"local[{count}]",
         "spark.pyspark.python": sys.executable,
@@ -82,11 +84,6 @@ def _settings(cores: int | None, time_zone: str, quiet: bool) -> dict[str, str]:
         log4j = resources.files("headrace.runtime").joinpath("log4j2.properties")
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{log4j}"
     return settings
-
-
-def machine_memory_mb() -> int:
-    """How much memory this machine has."""
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20)
 
 
 _IDLE_S = 50
