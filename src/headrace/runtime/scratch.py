@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pyarrow.fs as fs
 
 from headrace.kernel.shelf import Files, Reader
 from headrace.kernel.spares import Spares
-from headrace.runtime.session import machine_memory_mb
+from headrace.machine import machine_memory_mb
+from headrace.sources.stream import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,11 +63,12 @@ def make_scratch(spark: SparkSession) -> Scratch | None:
     It is there as long as this process, since any DataFrame may still read from it.
     """
     given = spark.conf.get(SETTING, "")
-    if given and not given.startswith("file:"):
+    below = local_path(given) if given else None
+    if given and below is None:
         return Scratch(f"{given}/{uuid.uuid4().hex}")
     if not given and not (spark.sparkContext.master or "").startswith("local"):
         return None
-    own = _own_folder(urlsplit(given).path if given else None)
+    own = _own_folder(below)
     folder = own / uuid.uuid4().hex
     folder.mkdir()
     # What is given may be a network's, where locks are another matter.
@@ -75,8 +76,10 @@ def make_scratch(spark: SparkSession) -> Scratch | None:
 
 
 @cache
-def _own_folder(below: str | None) -> Path:
+def _own_folder(below: Path | None) -> Path:
     """This process's folder, which goes with it."""
+    if below is not None:
+        below.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="headrace-", dir=below)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -13,7 +13,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.sources.pages import Chunk, DamagedPages, can_decode
-from headrace.sources.stream import open_parquet, reading
+from headrace.sources.stream import local_path, open_parquet, reading
 
 _BATCH_ROWS = 1 << 18
 _BATCH_VALUES = 1 << 23
@@ -185,7 +185,8 @@ def _opened(path: str, buffer_bytes: int = 0) -> Iterator[_File]:
 
 
 def _bytes_of(path: str) -> pa.NativeFile:
-    system, path = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    local = local_path(path)
+    system, path = fs.FileSystem.from_uri(path) if local is None else (fs.LocalFileSystem(), str(local))
     return system.open_input_file(path)
 
 

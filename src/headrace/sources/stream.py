@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -45,8 +46,7 @@ class Stream:
         if not self.name.strip():
             raise StreamError("a stream needs a name, the one that queries use after FROM")
         self._check_time()
-        if self.lateness is not None:
-            self._check_lateness(self.lateness)
+        _ = self.lateness_us  # raises where it is none
 
     @classmethod
     def parquet(cls, path: str, name: str, time: str, lateness: str | None = None) -> Stream:
@@ -62,6 +62,14 @@ class Stream:
     def column_names(self) -> tuple[str, ...]:
         """The names of all columns."""
         return tuple(column.name for column in self.columns)
+
+    @functools.cached_property
+    def lateness_us(self) -> int:
+        """How late a record may come."""
+        try:
+            return parse_interval_us(self.lateness) if self.lateness is not None else 0
+        except ValueError as error:
+            raise StreamError(f"lateness of stream '{self.name}': {error}") from error
 
     def dataframe(self, spark: SparkSession) -> DataFrame:
         """The stream as plain Spark reads it."""
@@ -87,16 +95,26 @@ class Stream:
                 f"the time column '{self.time}' of stream '{self.name}' is {column.type}, not a timestamp; {offer}"
             )
 
-    def _check_lateness(self, lateness: str) -> None:
-        try:
-            parse_interval_us(lateness)
-        except ValueError as error:
-            raise StreamError(f"lateness of stream '{self.name}': {error}") from error
+
+def absolute(place: str) -> str:
+    """A path from the root on: Spark's own idea of the current folder is that of its start. A URI stays one."""
+    return place if _is_uri(place) else str(Path(place).absolute())
 
 
-def absolute(path: str) -> str:
-    """A local path from the root on: Spark's own idea of the current folder is that of its start."""
-    return path if "://" in path or path.startswith("file:") else str(Path(path).absolute())
+def local_path(place: str) -> Path | None:
+    """The path, from the root on, of a place on this machine; None for one on another file system.
+
+    >>> [str(local_path(place)) for place in ("/my data", "file:/my%20data", "file:///my%20data", "s3://bucket/data")]
+    ['/my data', '/my data', '/my data', 'None']
+    """
+    if not _is_uri(place):
+        return Path(place).absolute()
+    parts = urlsplit(place)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def _is_uri(place: str) -> bool:
+    return "://" in place or place.startswith("file:")
 
 
 def open_parquet(path: str | list[str]) -> pa.dataset.Dataset:

@@ -47,6 +47,20 @@ def test_each_window_is_given_once_and_complete(feed: Feed) -> None:
     assert feed.rows("sliding") == rows_of(counted(records, 120, 60), latest, 120)
 
 
+def test_folders_may_have_any_name(tmp_path: Path, spark: SparkSession) -> None:
+    """Whoever takes a path for a URI, or a URI for a path, looks elsewhere."""
+    (tmp_path / "1 %23 10%3A00").mkdir()
+    feed = Feed(tmp_path / "1 %23 10%3A00", spark)
+    by_spark = f"{BY_KEY} ORDER BY n LIMIT 1"
+    queries = {"by_key": BY_KEY, "by_spark": by_spark}
+    for records in ([(10, "a", 1)], [(70, "a", 1)], [(20, "a", 1), (130, "a", 1)]):
+        feed.add(*records)
+        feed.run(queries, dead_letters=str(feed.folder / "dead"))
+    assert feed.rows("by_key") == feed.rows("by_spark") == [(at(0), "a", 1), (at(60), "a", 1)]
+    assert pq.read_table(feed.folder / "dead").num_rows == 1
+    assert [folder.name for folder in tmp_path.iterdir()] == [feed.folder.name]
+
+
 @pytest.mark.parametrize(("least", "jobs"), [(1 << 13, 0), (0, 4)])
 def test_few_rows_of_windows_take_no_task(feed: Feed, least: int, jobs: int) -> None:
     records: list[Record] = [(second, "ab"[second % 2], second) for second in range(0, 300, 7)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -21,6 +22,12 @@ from headrace.runtime.live.log import Standing
 
 FOREVER_US = 2**62
 """Later than any time."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(time_us: int) -> datetime:
+    """A time as Python and people have it."""
+    return _EPOCH + timedelta(microseconds=time_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def write_letters(
     letters = marked.where(f"{REASON} <> 'late' OR size({LATE_FOR}) > 0")
     parts = folder.make() / "dead.parts"
     with reporting("dead letters failed: "):
-        letters.coalesce(1).write.mode("overwrite").parquet(parts.uri)
+        letters.coalesce(1).write.mode("overwrite").parquet(parts.for_spark)
     rows = take_written(parts, folder, _FILE)
     folder.delete(parts.name)
     return [Given(LETTERS, _FILE, rows, 0, 0)] if rows else []

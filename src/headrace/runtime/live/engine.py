@@ -31,7 +31,6 @@ from headrace.runtime.live.sinks import Delivery, Sink
 from headrace.runtime.live.version import Version
 from headrace.runtime.live.versions import Versions
 from headrace.sources import Stream
-from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -236,7 +235,7 @@ class Engine:
         for given in commit.given:
             if given.query == LETTERS and given.file in there and self._settings.dead_letters is not None:
                 name = f"{commit.run}-{commit.batch:012}.parquet"
-                Folder(absolute(self._settings.dead_letters)).copy(folder, given.file, name)
+                Folder(self._settings.dead_letters).copy(folder, given.file, name)
             elif given.file in there and version is not None:
                 range_us = version.windows[given.query].range_us
                 delivery = Delivery(commit.run, commit.batch, given, range_us, folder)

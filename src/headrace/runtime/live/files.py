@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
+
+from headrace.sources.stream import local_path
 
 _HIDDEN = "."
 """Names of files on their way begin with it; readers of folders pass over them."""
@@ -17,9 +19,11 @@ _HIDDEN = "."
 class Folder:
     """A folder, local or on any file system that pyarrow reaches."""
 
-    def __init__(self, uri: str) -> None:
-        """`uri` is a path from the root on, or a URI; the folder need not be there yet."""
-        self.uri = uri if "://" in uri else Path(uri).absolute().as_uri()
+    def __init__(self, place: str) -> None:
+        """`place` is a path, or a URI; the folder need not be there yet."""
+        self.local = local_path(place)
+        """The folder, where it is one of this machine."""
+        self.uri = self.local.as_uri() if self.local is not None else place
         self._system, self._path = fs.FileSystem.from_uri(self.uri)
 
     @property
@@ -35,9 +39,9 @@ class Folder:
         return f"{self._path}/{name}"
 
     @property
-    def local(self) -> Path | None:
-        """The folder, where it is one of this machine."""
-        return Path(self._path) if urlsplit(self.uri).scheme == "file" else None
+    def for_spark(self) -> str:
+        """The URI as Spark takes and gives it: with nothing in it encoded."""
+        return unquote(self.uri)
 
     def make(self) -> Folder:
         """Have it there."""

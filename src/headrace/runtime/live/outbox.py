@@ -130,7 +130,7 @@ class Outbox:
         parts = folder / f"{name}.parts"
         with reporting(f"query '{name}' failed: "):
             finished = self._spark.sql(statement, groups=frame).coalesce(1)
-            finished.write.mode("overwrite").partitionBy(STARTED).parquet(parts.uri)
+            finished.write.mode("overwrite").partitionBy(STARTED).parquet(parts.for_spark)
         found = []
         for part in parts.names():
             start_us = int(part.removeprefix(f"{STARTED}="))

@@ -7,9 +7,10 @@ import logging
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
+from headrace.runtime.live.clock import moment
 from headrace.runtime.live.engine import Done
 from headrace.runtime.live.files import Folder
 from headrace.runtime.profile import Profile
@@ -100,8 +101,8 @@ def _progress(done: Done) -> Progress:
         counts.ahead,
         dict(counts.late),
         counts.records,
-        _shown(commit.watermark_us),
-        _shown(commit.latest_us) if commit.latest_us is not None else None,
+        moment(commit.watermark_us).isoformat(),
+        moment(commit.latest_us).isoformat() if commit.latest_us is not None else None,
         round(time.time() - commit.latest_us / 1e6, 3) if commit.latest_us is not None else None,
         commit.version,
         len(commit.queries),
@@ -115,7 +116,3 @@ def _progress(done: Done) -> Progress:
         sum(entry.rows for entry in commit.entries),
         sum(entry.size for entry in commit.entries),
     )
-
-
-def _shown(time_us: int) -> str:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)).isoformat()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from headrace.errors import HeadraceError, Problem, RunError, WorkloadError
 from headrace.plan.plan import Plan
@@ -90,21 +89,23 @@ class LiveRun:
     def remove(self, name: str) -> None:
         """Let a query go, from the next micro-batch on; raises `WorkloadError` where there is none of the name."""
         with self._changing:
-            if name not in self._version.queries:
-                raise WorkloadError([Problem(f"there is no query named '{name}'")])
-            self._adopt(self._desk.without_query(self._version, name))
+            self._adopt(self._desk.without_query(self._having(name), name))
 
     def replace(self, name: str, text: str) -> None:
         """Have another query of the same name, which joins as one that is new; raises `WorkloadError`."""
         with self._changing:
-            if name not in self._version.queries:
-                raise WorkloadError([Problem(f"there is no query named '{name}'")])
-            self._adopt(self._desk.replaced(self._version, self._parse(name, text)))
+            self._adopt(self._desk.replaced(self._having(name), self._parse(name, text)))
 
     @property
     def _version(self) -> Version:
         """The version that runs, or will with the next micro-batch; a first one may have to be waited for."""
         return self._planning.result()
+
+    def _having(self, name: str) -> Version:
+        """The version, if it has a query; raises `WorkloadError`."""
+        if name not in self._version.queries:
+            raise WorkloadError([Problem(f"there is no query named '{name}'")])
+        return self._version
 
     def _adopt(self, version: Version) -> None:
         self._engine.versions.put(version)
@@ -191,7 +192,8 @@ class LiveRun:
 
     def _take(self, of_files: bool, frame: DataFrame, batch: int) -> None:
         try:
-            files = sorted(_local(row.path) for row in frame.collect()) if of_files else None
+            # Not a URI, where some characters would be encoded: Spark's own form of a path.
+            files = sorted(row.path.removeprefix("file:") for row in frame.collect()) if of_files else None
             records = Records(partial(self._desk.read, files) if files is not None else lambda: frame, files)
             done = self._engine.take(records, batch, self._version)
             self._watcher.note(done)
@@ -222,8 +224,3 @@ class LiveRun:
             if better is not None:
                 logger.info("version %d of the plan costs less by what the stream shows now", better.number)
                 self._adopt(better)
-
-
-def _local(file: str) -> str:
-    parts = urlsplit(file)
-    return unquote(parts.path) if parts.scheme == "file" else file

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
 from headrace.runtime.live.answers import mark_of, read_windows
+from headrace.runtime.live.clock import moment
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.log import Given
-from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EARLY = "_early"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,7 @@ class Delivery:
     def windows(self) -> Iterator[WindowAnswer]:
         """The windows, one after another."""
         for start_us, table in read_windows(self.path, self.given.start_us):
-            start = _EPOCH + timedelta(microseconds=start_us)
-            end = start + timedelta(microseconds=self.range_us)
+            start, end = moment(start_us), moment(start_us + self.range_us)
             yield WindowAnswer(self.run, self.given.query, start, end, table, self.early)
 
 
@@ -87,7 +85,7 @@ class ParquetSink:
 
     def deliver(self, delivery: Delivery, spark: SparkSession) -> None:
         """See `Sink`."""
-        folder = Folder(absolute(self.folder))
+        folder = Folder(self.folder)
         if delivery.early:
             (folder / EARLY).copy(delivery.folder, delivery.given.file, f"{delivery.given.query}.parquet")
         else:

@@ -20,7 +20,6 @@ from headrace.runtime.live.run import LiveRun
 from headrace.runtime.live.sinks import AnySink, as_sinks
 from headrace.runtime.live.version import Desk, Version
 from headrace.sources import Stream
-from headrace.sources.stream import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +53,8 @@ def start_run(
 ) -> LiveRun:
     """Start a run, or go on with the one whose checkpoint it is; see `Workload.start`."""
     records, of_files = _records(stream, spark, files_per_batch)
-    folder = Folder(absolute(checkpoint)).make()
-    clock = Clock(_interval_us("lateness", stream.lateness or "0 seconds"), _interval_us("ahead", ahead))
+    folder = Folder(checkpoint).make()
+    clock = Clock(stream.lateness_us, _interval_us("ahead", ahead))
     settings = Settings(
         name or folder.name,
         clock,
@@ -79,7 +78,7 @@ def start_run(
         # Spark takes its time to begin; the first micro-batch waits for the plan.
         planning = threads.submit(_version, engine, desk, queries)
         run = LiveRun(engine, desk, planning, Watcher(folder), parse, metrics_port, replan_s)
-        run.begin(records, of_files, f"{folder.uri}/spark", started)
+        run.begin(records, of_files, (folder / "spark").for_spark, started)
         try:
             planning.result()
         except Exception:
