@@ -24,7 +24,7 @@ from headrace.query.functions import spark_functions
 from headrace.runtime.finish import Groups, group_schema
 from headrace.runtime.reference import analyse
 from headrace.runtime.session import user_functions
-from headrace.runtime.source import Session, Source, Ways, filters_of, find_ways, sizes_by_sample
+from headrace.runtime.source import Session, Source, Ways, computed, filters_of, find_ways, sizes_by_sample
 from headrace.runtime.told import Told
 from headrace.runtime.worker import Brief
 from headrace.sources import Stream
@@ -129,10 +129,11 @@ def types_of(
     Those of `columns` are known; Spark is asked for all others.
     """
     types = {e: columns[e.column] for e in expressions if e.column is not None and e.column in columns}
-    names = {e: f"c{index}" for index, e in enumerate(expressions) if e not in types}
-    if names:
-        kinds = arrow_types(frame.selectExpr(*(f"{e.sql} AS `{name}`" for e, name in names.items())))
-        types |= {expression: kinds[name] for expression, name in names.items() if name in kinds}
+    others = [e for e in expressions if e not in types]
+    if others:
+        asked = computed(frame, others)
+        kinds = arrow_types(asked)
+        types |= {e: kinds[name] for e, name in zip(others, asked.columns, strict=True) if name in kinds}
     return types
 
 
