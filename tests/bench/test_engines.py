@@ -75,7 +75,7 @@ def netflow(make_data: Callable[[str], Data]) -> Task:
 def test_engines_agree(name: str, make_data: Callable[[str], Data], spark: SparkSession) -> None:
     # 36 have every filter with every window; the benchmark itself compares all.
     task = Task(make_data(name), TOPICS[name].questions[:36], CORES)
-    names = {question.name: [m.name for m in question.measures] for question in task.questions}
+    names = task.measure_names
     expected = InSpark(task, spark).warm_up()
     assert sum(check.rows for check in expected.values()) > len(task.questions)
     for engine in PACKAGES:
@@ -90,7 +90,7 @@ def test_engines_agree(name: str, make_data: Callable[[str], Data], spark: Spark
 
 @pytest.mark.spark
 def test_headrace_agrees(netflow: Task, spark: SparkSession) -> None:
-    names = {question.name: [m.name for m in question.measures] for question in netflow.questions}
+    names = netflow.measure_names
     compare("spark", InSpark(netflow, spark).warm_up(), "headrace", InHeadrace(netflow, spark).warm_up(), names)
 
 
@@ -157,7 +157,7 @@ def test_growth(netflow: Task, spark: SparkSession, tmp_path: Path) -> None:
 
 def test_different_answers_are_caught(netflow: Task) -> None:
     """An engine that leaves one record out, or asks for another sum, does not pass."""
-    names = {question.name: [m.name for m in question.measures] for question in netflow.questions}
+    names = netflow.measure_names
     right = _answer(netflow)
     compare("duckdb", right, "duckdb again", _answer(netflow), names)
     other = dataclasses.replace(netflow.questions[0], where="srcport <> 443")

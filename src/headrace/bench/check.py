@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.bench.question import Kind, Question
 from headrace.errors import BenchError
 
 WEIGHTS = 9973
@@ -40,6 +41,13 @@ class Check:
     rows: int
     weight: int
     sums: tuple[Sum, ...]
+
+
+def weighed(question: Question, kinds: Mapping[str, Kind]) -> list[tuple[str, Kind, int]]:
+    """What a row's weight comes from, its window first: columns with their kinds and factors."""
+    columns: list[tuple[str, Kind]] = [("start", "time")] if question.window else []
+    columns += [(key, kinds[key]) for key in question.keys]
+    return [(name, kind, factor) for (name, kind), factor in zip(columns, FACTORS, strict=False)]
 
 
 def to_check(row: Sequence[float]) -> Check:
@@ -79,6 +87,11 @@ def _difference(expected: Check, found: Check, names: Sequence[str]) -> str:
     for name, old, new in zip(names, expected.sums, found.sums, strict=True):
         if old.values != new.values:
             return f"{name} has {new.values:,} values instead of {old.values:,}"
-        if not abs(old.weighted - new.weighted) <= _TOLERANCE * max(old.size, new.size):
+        if not near(old.weighted, new.weighted, max(old.size, new.size)):
             return f"the weighted sum of {name} is {new.weighted!r} instead of {old.weighted!r}"
     return ""
+
+
+def near(one: float, other: float, size: float) -> bool:
+    """Whether two sums of values of so much altogether are the same, but for the order of adding."""
+    return abs(one - other) <= _TOLERANCE * size

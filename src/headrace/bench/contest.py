@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from headrace.bench.check import Check
-from headrace.bench.question import Data, Question
+from headrace.bench.question import Data, Question, all_keys, all_measures
 from headrace.errors import SetupError
 
 ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
@@ -89,6 +89,17 @@ class Task:
     data: Data
     questions: tuple[Question, ...]
     cores: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that questions have as keys and measures, and the time."""
+        values = {measure.value for measure in all_measures(self.questions)} & self.data.kinds.keys()
+        return sorted({*all_keys(self.questions), *values, self.data.time})
+
+    @property
+    def measure_names(self) -> dict[str, list[str]]:
+        """Of each question, what its measures are called."""
+        return {question.name: [measure.name for measure in question.measures] for question in self.questions}
 
     @property
     def timed_by_spark(self) -> tuple[Question, ...]:

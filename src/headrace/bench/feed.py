@@ -11,10 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.bench.question import Data, Question
+from headrace.bench.question import Data, Question, read_data
 from headrace.bench.text import spark_text
+from headrace.bench.workloads import TOPICS
+from headrace.generate import FlowOptions, generate_flows
+from headrace.sources import Stream
 
-_ROUNDS = 4
+_SECONDS = 4
 """A feed goes through so many seconds' records again and again."""
 _KEPT_FILES = 60
 
@@ -29,12 +32,22 @@ class Feed:
         self.folder = folder
         self.arrived: list[tuple[float, float]] = []
         """Of each file, when its last record and the file itself came."""
-        first = sorted(data.path.glob("*.parquet"))[0]
-        self._records = pq.read_table(first).slice(0, _ROUNDS * rate)
+        self._records = pq.read_table(data.files[0]).slice(0, _SECONDS * rate)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace-feed", daemon=True)
         folder.mkdir()
         pq.write_table(self._records.slice(0, 0), folder / "empty.parquet")
+
+    @classmethod
+    def of_flows(cls, folder: Path, rate: int) -> Feed:
+        """A feed of flows that are made for it."""
+        generate_flows(FlowOptions(rows=_SECONDS * rate, profile="enterprise"), folder / "made")
+        topic = TOPICS["netflow"]
+        return cls(read_data(folder / "made", topic.stream, topic.time), folder / "feed", rate)
+
+    def stream(self, lateness: str | None = None) -> Stream:
+        """The feed as headrace's stream."""
+        return Stream.parquet(str(self.folder), self._data.stream, self._data.time, lateness)
 
     def texts(self, questions: Iterable[Question], window: str) -> dict[str, str]:
         """The questions as queries over the feed, with windows in place of theirs of five minutes."""
@@ -59,7 +72,7 @@ class Feed:
 
     def _write(self, number: int, due: float) -> None:
         """The records of the second that has just ended."""
-        own = self._records.slice(number % _ROUNDS * self._rate, self._rate)
+        own = self._records.slice(number % _SECONDS * self._rate, self._rate)
         step = 1_000_000 // self._rate
         start = int(due * 1e6) - 1_000_000
         times = pa.array(range(start, start + step * len(own), step), pa.int64())

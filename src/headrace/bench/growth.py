@@ -12,6 +12,7 @@ from headrace.bench.in_spark import InHeadrace
 from headrace.bench.question import Data, read_data
 from headrace.bench.report import Growth, QueryGrowth, Report, RowGrowth
 from headrace.bench.workloads import Topic
+from headrace.sources.stream import open_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +58,9 @@ def measure_growth(
 
 def write_first(data: Data, rows: int, file: Path) -> Data:
     """The first so many records, as one file."""
-    from pyarrow import dataset, parquet  # imports pandas, which takes half a second
+    from pyarrow import parquet  # imports pandas, which takes half a second
 
-    source = dataset.dataset(sorted(data.path.glob("*.parquet")) if data.path.is_dir() else data.path)
+    source = open_parquet(str(data.path))
     left = rows
     with parquet.ParquetWriter(file, source.schema) as writer:
         for batch in source.to_batches():

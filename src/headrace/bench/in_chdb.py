@@ -10,7 +10,7 @@ from chdb import session
 
 from headrace.bench.check import Check, to_check
 from headrace.bench.question import Data, Question
-from headrace.bench.text import CHDB, SET, chdb_text, check_columns, set_id, shared_sets
+from headrace.bench.text import CHDB, asked_together, chdb_text, check_columns, set_condition
 
 
 class InChdb:
@@ -18,7 +18,7 @@ class InChdb:
 
     def __init__(self, data: Data, questions: Sequence[Question], variant: str, cores: int) -> None:
         self._data = data
-        self._groups = shared_sets(questions) if variant == "grouping_sets" else [(q,) for q in questions]
+        self._groups = asked_together(questions, variant)
         self._settings = (
             f"SETTINGS max_threads={cores}, prefer_column_name_to_alias=1, "
             # Columns that can hold nulls are slower, and most streams have none.
@@ -37,8 +37,7 @@ class InChdb:
         for group in self._groups:
             columns, widths = [], []
             for question in group:
-                condition = f"{SET} = {set_id(group, question)}" if len(group) > 1 else ""
-                found = check_columns(question, self._data.kinds, CHDB, condition)
+                found = check_columns(question, self._data.kinds, CHDB, set_condition(group, question))
                 columns += found
                 widths.append(len(found))
             numbered = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))

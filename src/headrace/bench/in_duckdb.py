@@ -8,7 +8,7 @@ import duckdb
 
 from headrace.bench.check import Check, to_check
 from headrace.bench.question import Data, Question
-from headrace.bench.text import DUCKDB, SET, check_columns, duckdb_text, set_id, shared_sets
+from headrace.bench.text import DUCKDB, asked_together, check_columns, duckdb_text, set_condition
 
 
 class InDuckDB:
@@ -16,7 +16,7 @@ class InDuckDB:
 
     def __init__(self, data: Data, questions: Sequence[Question], variant: str, cores: int) -> None:
         self._data = data
-        self._groups = shared_sets(questions) if variant == "grouping_sets" else [(q,) for q in questions]
+        self._groups = asked_together(questions, variant)
         self._connection = duckdb.connect(config={"threads": cores, "preserve_insertion_order": False})
 
     def run(self, first: int | None = None) -> None:
@@ -29,9 +29,9 @@ class InDuckDB:
         checks = {}
         for i, group in enumerate(self._groups):
             for question in group:
-                columns = ", ".join(check_columns(question, self._data.kinds, DUCKDB))
-                where = f" WHERE {SET} = {set_id(group, question)}" if len(group) > 1 else ""
-                row = self._connection.execute(f"SELECT {columns} FROM answer_{i}{where}").fetchone()
+                condition = set_condition(group, question)
+                columns = ", ".join(check_columns(question, self._data.kinds, DUCKDB, condition))
+                row = self._connection.execute(f"SELECT {columns} FROM answer_{i}").fetchone()
                 assert row is not None
                 checks[question.name] = to_check(row)
         return checks

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from headrace.bench import flink_job
 from headrace.bench.contest import Task, Tell
-from headrace.bench.question import Measure, Question
+from headrace.bench.question import MINUTE_US, Measure, Question, measure_kind
 from headrace.bench.streaming import StreamRun
 from headrace.errors import BenchError, SetupError
 
@@ -38,30 +38,23 @@ def run_flink(task: Task, scratch: Path, tell: Tell) -> StreamRun:
     if python is None and find_spec("pyflink") is None:
         raise SetupError(f"the benchmark needs Flink; set {PYTHON} to a Python that has apache-flink")
     tell("writing the records as text for Flink")
-    columns = _write_text(task, scratch / "flink-in")
+    _write_text(task, scratch / "flink-in")
     tell("flink: reading alone")
-    scan_s = _job(task, scratch, columns, [], python or "python")
+    scan_s = _job(task, scratch, [], python or "python")
     tell(f"flink: {task.data.rows:,} records, {len(task.questions)} queries")
-    seconds = _job(task, scratch, columns, task.questions, python or "python")
+    seconds = _job(task, scratch, task.questions, python or "python")
     rows = _check(task, scratch)
     tell(f"flink: {seconds:.1f} s, of which {scan_s:.1f} s reading, {rows:,} rows")
     return StreamRun("flink", seconds, rows, scan_s)
 
 
-def _columns(task: Task) -> list[str]:
-    data = task.data
-    used = {key for q in task.questions for key in q.keys} | {data.time}
-    used |= {m.value for q in task.questions for m in q.measures if m.value in data.kinds}
-    return sorted(used)
-
-
-def _write_text(task: Task, folder: Path) -> list[str]:
+def _write_text(task: Task, folder: Path) -> None:
     """Each record to one of as many files as there are cores, in turns."""
     folder.mkdir(exist_ok=True)
-    columns = _columns(task)
+    columns = task.columns
     sinks = [pa.CompressedOutputStream(str(folder / f"{n}.csv.gz"), "gzip") for n in range(task.cores)]
     options = csv.WriteOptions(include_header=False)
-    for file in sorted(task.data.path.glob("*.parquet")):
+    for file in task.data.files:
         table = pq.read_table(file, columns=columns)
         for place, name in enumerate(columns):
             if task.data.kinds[name] == "time":
@@ -72,12 +65,11 @@ def _write_text(task: Task, folder: Path) -> list[str]:
             csv.write_csv(own, sink, options)
     for sink in sinks:
         sink.close()
-    return columns
 
 
-def _job(task: Task, scratch: Path, columns: Sequence[str], questions: Sequence[Question], python: str) -> float:
+def _job(task: Task, scratch: Path, questions: Sequence[Question], python: str) -> float:
     data = task.data
-    fields = [f"`{name}` {_KINDS[data.kinds[name]]}" for name in columns]
+    fields = [f"`{name}` {_KINDS[data.kinds[name]]}" for name in task.columns]
     source = (
         f"CREATE TABLE `{data.stream}` ({', '.join(fields)}, "
         f"WATERMARK FOR `{data.time}` AS `{data.time}` - INTERVAL '10' SECOND) "
@@ -86,7 +78,7 @@ def _job(task: Task, scratch: Path, columns: Sequence[str], questions: Sequence[
     tables, inserts = [source], []
     for question in questions:
         outputs = [f"`{key}` {_KINDS[data.kinds[key]]}" for key in question.keys]
-        outputs += [f"`{measure.name}` {_kind(measure, task)}" for measure in question.measures]
+        outputs += [f"`{m.name}` {_KINDS[measure_kind(m, data.kinds)]}" for m in question.measures]
         place = (scratch / "flink-out" / question.name).as_uri()
         tables.append(
             f"CREATE TABLE `out_{question.name}` (`start` TIMESTAMP(3), {', '.join(outputs)}) "
@@ -113,7 +105,7 @@ def _job(task: Task, scratch: Path, columns: Sequence[str], questions: Sequence[
 
 def _select(question: Question, task: Task) -> str:
     assert question.window is not None, "a stream's questions have windows"
-    minutes = question.window.length_us // 60_000_000
+    minutes = question.window.length_us // MINUTE_US
     outputs = ["window_start", *(f"`{key}`" for key in question.keys)]
     outputs += [f"{_call(measure)} AS `{measure.name}`" for measure in question.measures]
     where = f" WHERE {question.where}" if question.where else ""
@@ -127,12 +119,6 @@ def _select(question: Question, task: Task) -> str:
 def _call(measure: Measure) -> str:
     argument = "*" if measure.function == "count" and not measure.value else f"`{measure.value}`"
     return f"{measure.function}({argument})"
-
-
-def _kind(measure: Measure, task: Task) -> str:
-    if measure.function == "count":
-        return "BIGINT"
-    return _KINDS[task.data.kinds.get(measure.value, "float")]
 
 
 def _check(task: Task, scratch: Path) -> int:

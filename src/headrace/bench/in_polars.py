@@ -7,7 +7,7 @@ from typing import Literal
 
 import polars as pl
 
-from headrace.bench.check import FACTORS, NO_KEY, TIMES, WEIGHTS, Check, to_check
+from headrace.bench.check import NO_KEY, TIMES, WEIGHTS, Check, to_check, weighed
 from headrace.bench.question import MINUTE_US, Data, Kind, Measure, Question, measure_kind
 
 EngineType = Literal["streaming", "in-memory"]
@@ -82,10 +82,8 @@ def _aggregate(measure: Measure) -> pl.Expr:
 
 
 def _check(question: Question, answer: pl.DataFrame, kinds: Mapping[str, Kind]) -> Check:
-    columns: list[tuple[str, Kind]] = [("start", "time")] if question.window else []
-    columns += [(key, kinds[key]) for key in question.keys]
     weight = pl.lit(0, pl.Int64)
-    for (name, kind), factor in zip(columns, FACTORS, strict=False):
+    for name, kind, factor in weighed(question, kinds):
         code = pl.col(name).dt.epoch("us") // MINUTE_US if name == "start" else _code(name, kind)
         weight = weight + (code % WEIGHTS).fill_null(NO_KEY) * factor
     weight = weight % WEIGHTS + 1

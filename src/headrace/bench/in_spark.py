@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.bench.check import Check, to_check
 from headrace.bench.contest import Task, Timing
-from headrace.bench.memory import MemoryWatch
+from headrace.bench.memory import MemoryWatch, java_pid
 from headrace.bench.question import Data, Question
 from headrace.bench.text import SPARK, check_columns, spark_text
 from headrace.runtime.known import forget
@@ -35,7 +35,7 @@ class InSpark:
     def warm_up(self) -> Mapping[str, Check]:
         """One untimed round, in which each answer goes into its check."""
         self._register()
-        return {question.name: self._check(question, self._frame(question)) for question in self._task.questions}
+        return {q.name: check_frame(q, self._frame(q), self._task) for q in self._task.questions}
 
     def wake(self) -> None:
         """The first question's answer, written to nowhere."""
@@ -45,8 +45,7 @@ class InSpark:
     def measure(self) -> Sequence[Timing]:
         """One timed round; where only some questions are timed, the seconds are those that all would take."""
         timed = self._task.timed_by_spark
-        _clean(self._spark)
-        with MemoryWatch(_java_pid(self._spark)) as memory:
+        with _watched(self._spark) as memory:
             begin = time.perf_counter()
             self._register()
             for question in timed:
@@ -62,9 +61,6 @@ class InSpark:
 
     def _frame(self, question: Question) -> DataFrame:
         return self._spark.sql(spark_text(question, self._task.data))
-
-    def _check(self, question: Question, frame: DataFrame) -> Check:
-        return check_frame(question, frame, self._task)
 
 
 class InHeadrace:
@@ -96,8 +92,7 @@ class InHeadrace:
         """
         forget()
         anew = replace(self.measure_run(), variant="anew")
-        _clean(self._spark)
-        with MemoryWatch(_java_pid(self._spark)) as memory:
+        with _watched(self._spark) as memory:
             begin = time.perf_counter()
             results = self._run()
             run_s = time.perf_counter() - begin
@@ -110,8 +105,7 @@ class InHeadrace:
 
     def measure_run(self) -> Timing:
         """One timed round without the reading."""
-        _clean(self._spark)
-        with MemoryWatch(_java_pid(self._spark)) as memory:
+        with _watched(self._spark) as memory:
             begin = time.perf_counter()
             results = self._run()
             seconds = time.perf_counter() - begin
@@ -125,9 +119,9 @@ class InHeadrace:
         return self._workload.run(self._stream, spark=self._spark)
 
 
-def stream_of(data: Data) -> Stream:
+def stream_of(data: Data, lateness: str | None = None) -> Stream:
     """Data as headrace's stream."""
-    return Stream.parquet(str(data.path), data.stream, data.time)
+    return Stream.parquet(str(data.path), data.stream, data.time, lateness)
 
 
 def workload_of(questions: Sequence[Question], data: Data, stream: Stream) -> Workload:
@@ -146,14 +140,9 @@ def check_frame(question: Question, frame: DataFrame, task: Task) -> Check:
     return to_check(frame.selectExpr(*(f"{column} AS c{i}" for i, column in enumerate(columns))).collect()[0])
 
 
-def _java_pid(spark: SparkSession) -> int:
-    """The process of the session's Java, above all of its Python workers."""
-    gateway: Any = spark.sparkContext._gateway
-    return int(gateway.proc.pid)
-
-
-def _clean(spark: SparkSession) -> None:
-    """Leave no garbage of one contestant to the next."""
+def _watched(spark: SparkSession) -> MemoryWatch:
+    """A watch over the session's memory, in which one contestant leaves no garbage to the next."""
     gc.collect()
     jvm: Any = spark._jvm
     jvm.System.gc()
+    return MemoryWatch(java_pid(spark))

@@ -43,7 +43,6 @@ def measure(
 
 def _warm_up(task: Task, contestants: Sequence[Contestant], tell: Tell) -> int:
     """Let each answer once and compare the answers with the first one's; the rows of all answers."""
-    names = {question.name: [m.name for m in question.measures] for question in task.questions}
     expected: tuple[str, dict[str, Check]] | None = None
     for contestant in contestants:
         tell(f"warming up and checking: {contestant.label}")
@@ -51,7 +50,7 @@ def _warm_up(task: Task, contestants: Sequence[Contestant], tell: Tell) -> int:
         if expected is None:
             expected = contestant.label, found
         else:
-            compare(expected[0], expected[1], contestant.label, found, names)
+            compare(expected[0], expected[1], contestant.label, found, task.measure_names)
     assert expected is not None, "a benchmark has at least one engine"
     return sum(check.rows for check in expected[1].values())
 

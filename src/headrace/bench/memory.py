@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -51,15 +55,25 @@ class MemoryWatch:
 
     def _look(self) -> None:
         try:
-            below = self._root.children(recursive=True)
-            total = self._root.memory_info().rss
+            own, below = self._root.memory_info().rss, held_below(self._root)
         except psutil.NoSuchProcess:
             return  # whoever waits for the process reports that it ended
-        for process in below:
-            try:
-                held = process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue  # workers come and go
-            total += held
-            self._largest_below = max(self._largest_below, held)
-        self._peak = max(self._peak, total)
+        self._largest_below = max([self._largest_below, *below])
+        self._peak = max(self._peak, own + sum(below))
+
+
+def held_below(process: psutil.Process) -> list[int]:
+    """The bytes of resident memory of each process below one."""
+    held = []
+    for below in process.children(recursive=True):
+        try:
+            held.append(below.memory_info().rss)
+        except psutil.NoSuchProcess:
+            continue  # workers come and go
+    return held
+
+
+def java_pid(spark: SparkSession) -> int:
+    """The process of the session's Java, above all of its Python workers."""
+    gateway: Any = spark.sparkContext._gateway
+    return int(gateway.proc.pid)

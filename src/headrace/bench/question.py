@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 import pyarrow as pa
 
 from headrace.errors import StreamError
+from headrace.sources.stream import reading
 
 Kind = Literal["int", "float", "text", "time"]
 Function = Literal["count", "sum", "avg", "min", "max", "stddev_samp"]
@@ -76,6 +77,11 @@ class Data:
     has_nulls: bool
 
     @property
+    def files(self) -> list[Path]:
+        """The files, in the order of their names."""
+        return _files(self.path)
+
+    @property
     def pattern(self) -> str:
         """The files, as engines other than Spark want them named."""
         return str(self.path / "*.parquet" if self.path.is_dir() else self.path)
@@ -86,14 +92,12 @@ def read_data(path: Path, stream: str, time: str) -> Data:
     from pyarrow import parquet  # imports pandas, which takes half a second
 
     path = path.absolute()
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = _files(path)
     if not files or not files[0].is_file():
         raise StreamError(f"there are no Parquet files at '{path}'")
-    try:
+    with reading(str(path)):
         footers = [parquet.read_metadata(file) for file in files]
         schema = parquet.read_schema(files[0])
-    except (pa.ArrowException, OSError) as error:
-        raise StreamError(f"'{path}' cannot be read as Parquet: {error}") from error
     return Data(
         path,
         stream,
@@ -104,6 +108,16 @@ def read_data(path: Path, stream: str, time: str) -> Data:
     )
 
 
+def all_keys(questions: Sequence[Question]) -> tuple[str, ...]:
+    """The keys of all questions, each once."""
+    return tuple(dict.fromkeys(key for question in questions for key in question.keys))
+
+
+def all_measures(questions: Sequence[Question]) -> tuple[Measure, ...]:
+    """The measures of all questions, each once."""
+    return tuple(dict.fromkeys(measure for question in questions for measure in question.measures))
+
+
 def measure_kind(measure: Measure, kinds: Mapping[str, Kind]) -> Kind:
     """The kind of a measure's result; any expression that is no column counts as a float."""
     if measure.function == "count":
@@ -111,6 +125,10 @@ def measure_kind(measure: Measure, kinds: Mapping[str, Kind]) -> Kind:
     if measure.function in ("avg", "stddev_samp"):
         return "float"
     return kinds.get(measure.value, "float")
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def _kind(type_: pa.DataType) -> Kind:

@@ -13,20 +13,18 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated
 
 import psutil
 import typer
 from pyspark.sql import SparkSession
 
 from headrace.bench.feed import Feed
-from headrace.bench.question import read_data
+from headrace.bench.memory import held_below, java_pid
 from headrace.bench.workloads import TOPICS
 from headrace.errors import BenchError
-from headrace.generate import FlowOptions, generate_flows
 from headrace.kernel.compiled import load_kernels
 from headrace.runtime.session import open_session
-from headrace.sources import Stream
 from headrace.workload import Workload
 
 _GROWTH = 1.15
@@ -82,20 +80,16 @@ def grown_in(found: dict[str, dict[str, float]]) -> list[str]:
 
 def soak(folder: Path, seconds: float, rate: int, spark: SparkSession) -> list[Look]:
     """The 22 queries for some seconds, and what was seen every two of them."""
-    generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
-    data = read_data(folder / "made", "flows", "ts")
-    feed = Feed(data, folder / "feed", rate)
-    topic = TOPICS["netflow"]
+    feed = Feed.of_flows(folder, rate)
     looks: list[Look] = []
-    live = Workload(feed.texts(topic.questions, _WINDOW)).start(
-        Stream.parquet(str(feed.folder), "flows", "ts", "1 second"),
+    live = Workload(feed.texts(TOPICS["netflow"].questions, _WINDOW)).start(
+        feed.stream("1 second"),
         sink=str(folder / "out"),
         checkpoint=str(folder / "run"),
         spark=spark,
         trigger="1 second",
     )
-    gateway: Any = spark.sparkContext._gateway
-    java = psutil.Process(gateway.proc.pid)
+    java = psutil.Process(java_pid(spark))
     began = time.monotonic()
     with live, feed:
         while time.monotonic() - began < seconds:
@@ -107,18 +101,11 @@ def soak(folder: Path, seconds: float, rate: int, spark: SparkSession) -> list[L
     return looks
 
 
-def _look(at_s: float, seen: tuple[int, float, float], java: Any, run: Path) -> Look:
-    workers = [process for process in java.children(recursive=True) if process.is_running()]
-    held = 0.0
-    for process in workers:
-        try:
-            held += process.memory_info().rss / 1e6
-        except psutil.NoSuchProcess:
-            continue  # it ended while we looked
+def _look(at_s: float, seen: tuple[int, float, float], java: psutil.Process, run: Path) -> Look:
     batch, batch_s, log_mb = seen
     files = sum(len(names) for _, _, names in os.walk(run / "partials"))
-    own = psutil.Process().memory_info().rss / 1e6
-    return Look(at_s, batch, batch_s, own, java.memory_info().rss / 1e6, held, log_mb, files)
+    own_mb, java_mb = (process.memory_info().rss / 1e6 for process in (psutil.Process(), java))
+    return Look(at_s, batch, batch_s, own_mb, java_mb, sum(held_below(java)) / 1e6, log_mb, files)
 
 
 def thirds(looks: list[Look]) -> dict[str, dict[str, float]]:

@@ -22,12 +22,11 @@ import pyarrow.parquet as pq
 from headrace.bench.check import Check, compare
 from headrace.bench.contest import Task, Tell
 from headrace.bench.feed import Feed
-from headrace.bench.in_spark import check_frame, workload_of
+from headrace.bench.in_spark import check_frame, stream_of, workload_of
 from headrace.bench.question import Data, Question, read_data
 from headrace.bench.text import spark_text
 from headrace.errors import BenchError
 from headrace.runtime.live.sinks import WindowAnswer
-from headrace.sources import Stream
 from headrace.workload import Workload
 
 if TYPE_CHECKING:
@@ -121,7 +120,6 @@ class StreamBench:
         checks: dict[str, Mapping[str, Check]] = {}
         few = self._first_files()
         chosen = [engine for engine in engines if engine in ways]
-        names = {q.name: [m.name for m in q.measures] for q in self.task.questions}
         for turn in range(_ROUNDS):
             for engine in chosen:
                 if turn == 0:
@@ -144,7 +142,7 @@ class StreamBench:
                 self.tell(f"{engine}: {seconds:.1f} s, {shown}")
                 shutil.rmtree(out)
             for (one, first), (other, second) in itertools.pairwise(checks.items()):
-                compare(one, first, other, second, names)
+                compare(one, first, other, second, self.task.measure_names)
         return [
             StreamRun(
                 engine,
@@ -157,7 +155,7 @@ class StreamBench:
         ]
 
     def _headrace(self, data: Data, out: Path) -> float:
-        stream = Stream.parquet(str(data.path), data.stream, data.time, LATENESS)
+        stream = stream_of(data, LATENESS)
         workload = workload_of(self.task.questions, data, stream)
         begin = time.perf_counter()
         live = workload.start(
@@ -211,11 +209,10 @@ class StreamBench:
 
     def _scan_s(self) -> float:
         """What it takes to read the columns of all questions as headrace reads them: by pyarrow, on all cores."""
-        columns = {key for q in self.task.questions for key in q.keys} | {self.task.data.time}
-        columns |= {m.value for q in self.task.questions for m in q.measures if m.value in self.task.data.kinds}
+        columns = self.task.columns
         begin = time.perf_counter()
-        for file in sorted(self.task.data.path.glob("*.parquet")):
-            pq.read_table(file, columns=sorted(columns))
+        for file in self.task.data.files:
+            pq.read_table(file, columns=columns)
         return time.perf_counter() - begin
 
     def _checks(self, out: Path) -> dict[str, Check]:
@@ -251,7 +248,7 @@ class StreamBench:
     def _settle(self) -> None:
         """What others have written is on the disk, and records are in memory: nobody pays for the one before."""
         os.sync()
-        for file in self.task.data.path.glob("*.parquet"):
+        for file in self.task.data.files:
             file.read_bytes()
 
     def _place(self) -> Path:
@@ -261,7 +258,7 @@ class StreamBench:
 
     def _first_files(self) -> Data:
         """The files of the first micro-batch, and one of the next, which goes on from it: to warm up with."""
-        files = sorted(self.task.data.path.glob("*.parquet"))[: self.files_per_batch + 1]
+        files = self.task.data.files[: self.files_per_batch + 1]
         return in_order(files, self.task.data, self.scratch / "first")
 
 
@@ -292,7 +289,7 @@ def measure_latency(
         given[end] = max(given.get(end, 0.0), time.time())
 
     live = Workload(feed.texts(questions, f"{_WINDOW_S} seconds")).start(
-        Stream.parquet(str(feed.folder), data.stream, data.time),
+        feed.stream(),
         sink=note,
         checkpoint=str(scratch / "feed-checkpoint"),
         spark=spark,

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.bench.check import FACTORS, NO_KEY, TIMES, WEIGHTS
-from headrace.bench.question import DAY_US, MINUTE_US, Data, Kind, Measure, Question, Window, measure_kind
+from headrace.bench.check import NO_KEY, TIMES, WEIGHTS, weighed
+from headrace.bench.question import (
+    DAY_US,
+    MINUTE_US,
+    Data,
+    Kind,
+    Measure,
+    Question,
+    Window,
+    all_keys,
+    all_measures,
+    measure_kind,
+)
 
 NUMBER = "window_number"
 """The column that holds a window's place in the row of all windows since 1970."""
@@ -105,22 +116,22 @@ def set_id(questions: Sequence[Question], question: Question) -> int:
     return int("".join(bits), 2)
 
 
+def set_condition(questions: Sequence[Question], question: Question) -> str:
+    """What is true of the rows of one of the questions; empty where there are no others."""
+    return f"{SET} = {set_id(questions, question)}" if len(questions) > 1 else ""
+
+
+def asked_together(questions: Sequence[Question], variant: str) -> list[tuple[Question, ...]]:
+    """The questions by the queries in which a variant asks them."""
+    return shared_sets(questions) if variant == "grouping_sets" else [(question,) for question in questions]
+
+
 def shared_sets(questions: Sequence[Question]) -> list[tuple[Question, ...]]:
     """The questions by window and filter, those with the same together: what grouping sets can do in one query."""
     groups: dict[tuple[str, Window | None], list[Question]] = {}
     for question in questions:
         groups.setdefault((question.where, question.window), []).append(question)
     return [tuple(group) for group in groups.values()]
-
-
-def all_keys(questions: Sequence[Question]) -> tuple[str, ...]:
-    """The keys of all questions, each once."""
-    return tuple(dict.fromkeys(key for question in questions for key in question.keys))
-
-
-def all_measures(questions: Sequence[Question]) -> tuple[Measure, ...]:
-    """The measures of all questions, each once."""
-    return tuple(dict.fromkeys(measure for question in questions for measure in question.measures))
 
 
 def _where(question: Question) -> str:
@@ -155,15 +166,14 @@ def _standard(measure: Measure) -> str:
 
 def _clickhouse(measure: Measure) -> str:
     """ClickHouse gives 0 or infinity where the others give null, if it is not asked for null."""
+    count = f"countIf({measure.only})" if measure.only else "count()"
     if measure.function == "count":
-        return f"countIf({measure.only})" if measure.only else "count()"
+        return count
     function = "stddevSampStable" if measure.function == "stddev_samp" else measure.function
     text = (
         f"{function}OrNullIf({measure.value}, {measure.only})" if measure.only else f"{function}({measure.value})"
     )
-    if measure.function != "stddev_samp":
-        return text
-    return f"if({f'countIf({measure.only})' if measure.only else 'count()'} > 1, {text}, NULL)"
+    return f"if({count} > 1, {text}, NULL)" if measure.function == "stddev_samp" else text
 
 
 def _only(function: str, value: str, condition: str) -> str:
@@ -171,10 +181,8 @@ def _only(function: str, value: str, condition: str) -> str:
 
 
 def _weight(question: Question, kinds: Mapping[str, Kind], dialect: Dialect) -> str:
-    columns: list[tuple[str, Kind]] = [("start", "time")] if question.window else []
-    columns += [(key, kinds[key]) for key in question.keys]
     terms = []
-    for (name, kind), factor in zip(columns, FACTORS, strict=False):
+    for name, kind, factor in weighed(question, kinds):
         code = _code(name, kind, dialect)
         if name == "start":
             code = dialect.div.format(dialect.micros.format(name), MINUTE_US)

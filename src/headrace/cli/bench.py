@@ -6,6 +6,7 @@ import dataclasses
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,14 +14,14 @@ import typer
 from rich.table import Table
 
 from headrace.bench.contest import ENGINES, STREAM_ENGINES, Task, check_installed
-from headrace.bench.question import Data, read_data
+from headrace.bench.question import Data, all_keys, read_data
 from headrace.bench.report import Growth, Report, write_json
 from headrace.bench.sharing import papers
 from headrace.bench.workloads import TOPICS, Topic
-from headrace.cli.console import Debug, out, telling, waiting
-from headrace.errors import StreamError, did_you_mean
+from headrace.cli.console import Debug, check_known, out, telling, waiting
+from headrace.errors import StreamError
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
-from headrace.generate.write import core_count
+from headrace.machine import core_count
 
 _ROWS = 10_000_000
 _ALL = ",".join(ENGINES)
@@ -77,12 +78,17 @@ def bench(
 
     Example: headrace bench netflow --rows 1000000 --json bench.json
     """
+    check_known(workload, (*TOPICS, "stream", "sharing"))
+    made = [option for option, value in {"--rows": rows, "--profile": profile}.items() if value is not None]
+    if data is not None and made:
+        message = f"--data is taken whole: leave {' and '.join(made)} out"
+        raise typer.BadParameter(message, param_hint="--data")
+    if workload != "sharing" and (study or count_only or seed or sets > 1):
+        raise typer.BadParameter("only sharing has --study, --count, --sets and --seed")
     if workload == "sharing":
         if profile is not None or growth or plot_file is not None:
             message = "sharing has no --profile, --growth or --plot (benchmarks/sharing_plot.py draws its JSON)"
             raise typer.BadParameter(message)
-        if data is not None and rows is not None:
-            raise typer.BadParameter("--data is taken whole: leave --rows out", param_hint="--data")
         with_spark = "spark" in _engines(engines, ENGINES) and not count_only
         check_installed((), plot=False)
         from headrace.cli.sharing import Wanted, bench_sharing  # loads the kernel
@@ -100,43 +106,33 @@ def bench(
         )
         bench_sharing(wanted, json_file)
         return
-    if workload == "stream":
-        if growth or plot_file is not None or study or count_only or seed or sets > 1:
-            raise typer.BadParameter("stream has no --growth, --plot, --study, --count, --sets and --seed")
-        if data is not None and (rows is not None or profile is not None):
-            raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
-        chosen = _stream_engines(engines)
-        check_installed((), plot=False)
-        from headrace.cli.bench_stream import bench_stream  # needs psutil
-
-        topic = TOPICS["netflow"]
-        count = _limit_cores(cores)
-        with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
-            prepare = _Preparation(topic, profile or "backbone", data, rows or _ROWS, Path(scratch))
-            with waiting("preparing the records ..."):
-                base = prepare.base()
-            task = Task(base, topic.take(queries or topic.usual), count)
-            bench_stream(task, chosen, files_per_batch, seconds, Path(scratch), json_file)
-        return
-    topic = _topic(workload)
-    chosen = ("headrace",) if growth else _engines(engines, ENGINES)
-    if study or count_only or seed or sets > 1:
-        raise typer.BadParameter("only sharing has --study, --count, --sets and --seed")
-    if profile is not None and workload != "netflow":
+    topic = TOPICS["netflow" if workload == "stream" else workload]
+    if profile is not None and topic.name != "netflow":
         raise typer.BadParameter("only netflow has profiles", param_hint="--profile")
-    if data is not None and (rows is not None or profile is not None):
-        raise typer.BadParameter("--data is taken whole: leave --rows and --profile out", param_hint="--data")
+    if workload == "stream":
+        if growth or plot_file is not None:
+            raise typer.BadParameter("stream has no --growth and --plot")
+        chosen = _stream_engines(engines)
+    else:
+        chosen = ("headrace",) if growth else _engines(engines, ENGINES)
     check_installed(chosen, plot=plot_file is not None)
     count = _limit_cores(cores)
     number = queries or topic.usual
+    profile = profile or "backbone"
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
-        prepare = _Preparation(topic, profile or "backbone", data, rows or _ROWS, Path(scratch))
+        prepare = _Preparation(topic, profile, data, rows or _ROWS, Path(scratch))
+        if workload == "stream":
+            from headrace.cli.bench_stream import bench_stream  # needs psutil
+
+            task = Task(prepare.base(), topic.take(number), count)
+            bench_stream(task, chosen, files_per_batch, seconds, Path(scratch), json_file)
+            return
         if growth:
             report = _measure_growth(topic, prepare, number, count, rounds)
         else:
             report = _measure(topic, prepare, number, count, rounds, chosen)
     if workload == "netflow" and data is None:
-        report = dataclasses.replace(report, profile=profile or "backbone")
+        report = dataclasses.replace(report, profile=profile)
     _print(report)
     if json_file is not None:
         write_json(report, json_file)
@@ -178,7 +174,7 @@ class _Preparation:
 
     def _read(self, path: Path) -> Data:
         data = read_data(path, self._topic.stream, self._topic.time)
-        used = {key for question in self._topic.questions for key in question.keys} | {self._topic.time}
+        used = {*all_keys(self._topic.questions), self._topic.time}
         if lacking := sorted(used - data.kinds.keys()):
             raise StreamError(f"'{path}' is no stream for {self._topic.name}: it lacks {', '.join(lacking)}")
         return data
@@ -188,16 +184,13 @@ def _measure(
     topic: Topic, prepare: _Preparation, number: int, cores: int, rounds: int, engines: tuple[str, ...]
 ) -> Report:
     from headrace.bench.measure import measure  # needs psutil
-    from headrace.runtime.session import start_session
+    from headrace.runtime.session import open_session
 
     task = Task(prepare.base(), topic.take(number), cores)
-    spark = start_session("headrace-bench", cores=cores) if {"spark", "headrace"} & set(engines) else None
-    try:
-        with telling() as tell:
-            return measure(topic.name, task, engines, rounds=rounds, spark=spark, tell=tell)
-    finally:
-        if spark is not None:
-            spark.stop()
+    with_spark = {"spark", "headrace"} & set(engines)
+    session = open_session("headrace-bench", cores=cores) if with_spark else nullcontext()
+    with session as spark, telling() as tell:
+        return measure(topic.name, task, engines, rounds=rounds, spark=spark, tell=tell)
 
 
 def _measure_growth(topic: Topic, prepare: _Preparation, number: int, cores: int, rounds: int) -> Report:
@@ -212,20 +205,13 @@ def _measure_growth(topic: Topic, prepare: _Preparation, number: int, cores: int
         )
 
 
-def _topic(name: str) -> Topic:
-    known = [*TOPICS, "stream", "sharing"]
-    if name not in TOPICS:
-        raise typer.BadParameter(f"'{name}' is none of {', '.join(known)}; {did_you_mean(name, known)}")
-    return TOPICS[name]
-
-
 def _engines(text: str, known: Sequence[str]) -> tuple[str, ...]:
     """Engines by their names, which are separated by commas."""
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-    wrong = [name for name in names if name not in known]
-    if wrong or not names:
-        message = f"'{', '.join(wrong)}' is none of {', '.join(known)}" if wrong else "name at least one engine"
-        raise typer.BadParameter(message, param_hint="--engines")
+    if not names:
+        raise typer.BadParameter("name at least one engine", param_hint="--engines")
+    for name in names:
+        check_known(name, known, "--engines")
     return names
 
 

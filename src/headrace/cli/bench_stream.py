@@ -14,7 +14,8 @@ from headrace.bench.report import write_json
 from headrace.bench.streaming import StreamBench, StreamReport, in_order, measure_latency
 from headrace.cli.console import out, telling
 from headrace.kernel.compiled import load_kernels
-from headrace.runtime.session import machine_memory_mb, open_session
+from headrace.machine import machine_memory_mb
+from headrace.runtime.session import open_session
 
 _RATE = 50_000
 
@@ -26,8 +27,7 @@ def bench_stream(
     latency = None
     with telling() as tell:
         tell("putting the files in the order of their names")
-        files = sorted(task.data.path.glob("*.parquet")) if task.data.path.is_dir() else [task.data.path]
-        task = replace(task, data=in_order(files, task.data, scratch / "in-order"))
+        task = replace(task, data=in_order(task.data.files, task.data, scratch / "in-order"))
         # Plain Spark has the states of all queries in its memory.
         conf = {"spark.driver.memory": f"{2 * machine_memory_mb() // 3}m"}
         with open_session(cores=task.cores, conf=conf) as spark:

@@ -1,4 +1,4 @@
-"""What the commands share: where they print, how they show that something is going on, how they fail."""
+"""What the commands share: where they print, how they start, show that something is going on, and fail."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from enum import IntEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from headrace.errors import HeadraceError, QueryError, SetupError, StreamError, WorkloadError
+from headrace.errors import HeadraceError, QueryError, SetupError, StreamError, WorkloadError, did_you_mean
+from headrace.kernel.compiled import load_kernels
+from headrace.runtime.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Where there is no terminal, rich would take it for one of 80 columns.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -47,6 +52,14 @@ Debug = Annotated[
 ]
 
 
+def check_known(word: str, known: Collection[str], option: str | None = None) -> None:
+    """Raise for a word that is none of those known."""
+    if word not in known:
+        near = did_you_mean(word, [*known])
+        message = f"'{word}' is none of {', '.join(known)}" + (f"; {near}" if near else "")
+        raise typer.BadParameter(message, param_hint=option)
+
+
 def exit_code(error: HeadraceError) -> Exit:
     """The code of a failure: scripts can tell wrong input from a run that failed."""
     if isinstance(error, (QueryError, WorkloadError, StreamError)):
@@ -69,8 +82,25 @@ def waiting(text: str) -> Iterator[None]:
         with err.status(text):
             yield
     else:
-        print(text, file=sys.stderr, flush=True)
+        _say(text)
         yield
+
+
+@contextmanager
+def spark_session(cores: int | None = None, time_zone: str = "UTC") -> Iterator[SparkSession]:
+    """A session, for which one has to wait, and which is stopped at the end of the block."""
+    with ExitStack() as stack:
+        with waiting("starting Spark (about 10 s) ..."):
+            spark = stack.enter_context(open_session(cores=cores, time_zone=time_zone))
+        yield spark
+
+
+def wait_for_kernels() -> None:
+    """Load the compiled functions."""
+    with waiting("loading the kernels (on a new machine they are compiled first, about 20 s) ..."):
+        compiled = load_kernels()
+    if compiled:
+        err.print("compiled the kernels; the next run finds them ready")
 
 
 @contextmanager
@@ -108,4 +138,8 @@ def telling() -> Iterator[Callable[[str], None]]:
         with err.status("starting ...") as status:
             yield status.update
     else:
-        yield lambda text: print(text, file=sys.stderr, flush=True)
+        yield _say
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -13,10 +13,8 @@ import pyarrow.parquet as pq
 import typer
 
 from headrace.bench.feed import Feed
-from headrace.bench.question import read_data
 from headrace.bench.workloads import TOPICS
 from headrace.cli.live import show_run
-from headrace.generate import FlowOptions, generate_flows
 
 _WINDOW = "10 seconds"
 
@@ -28,11 +26,9 @@ def main(
     """Feed, run, show."""
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as place:
         folder = Path(place)
-        generate_flows(FlowOptions(rows=4 * rate, profile="enterprise"), folder / "made")
-        data = read_data(folder / "made", "flows", "ts")
+        feed = Feed.of_flows(folder, rate)
         queries = folder / "queries"
         queries.mkdir()
-        feed = Feed(data, folder / "feed", rate)
         for name, text in feed.texts(TOPICS["netflow"].questions, _WINDOW).items():
             (queries / f"{name}.sql").write_text(text)
         command = [sys.executable, "-m", "headrace", "stream", str(queries), "--stream", str(feed.folder)]

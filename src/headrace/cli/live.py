@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,26 +15,24 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.console import Debug, err, out, waiting
+from headrace.cli.console import Debug, err, out, spark_session, wait_for_kernels
 from headrace.cli.inputs import load_inputs
-from headrace.cli.run import Name, Queries, StreamPath, Time
+from headrace.cli.run import MEMORY_MB, Cores, Memory, Name, Queries, StreamPath, Time, TimeZone
 from headrace.errors import LogError, RunError
-from headrace.kernel.compiled import load_kernels
 from headrace.runtime.live.control import ask
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.log import Commit, PartialLog
 from headrace.runtime.live.progress import FILE
 from headrace.runtime.live.sinks import ConsoleSink, ParquetSink, Sink
 from headrace.runtime.live.versions import Versions
-from headrace.runtime.prepare import BUDGET_BYTES
-from headrace.runtime.session import start_session
-from headrace.sources import Stream
 from headrace.sources.stream import absolute
 
 Run = Annotated[Path, typer.Argument(help="The run: its checkpoint folder.")]
 
 ctl = typer.Typer(help="Change the queries of a run, or list them.", no_args_is_help=True)
 log = typer.Typer(help="Look at the partial log of a run.", no_args_is_help=True)
+
+_table = partial(Table, box=None, pad_edge=False)
 
 
 def stream(
@@ -63,10 +63,9 @@ def stream(
     ] = False,
     metrics_port: Annotated[int | None, typer.Option(help="Where Prometheus finds metrics.")] = None,
     files_per_batch: Annotated[int | None, typer.Option(min=1, help="New files that are read at a time.")] = None,
-    cores: Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use. [default: all]")] = None,
-    time_zone: Annotated[str, typer.Option("--time-zone", help="The session's time zone.")] = "UTC",
-    memory: Annotated[int, typer.Option("--memory", min=1, help="MiB for groups in each worker.")] = BUDGET_BYTES
-    >> 20,
+    cores: Cores = None,
+    time_zone: TimeZone = "UTC",
+    memory: Memory = MEMORY_MB,
     debug: Debug = False,
 ) -> None:
     """Answer queries over a growing folder of Parquet: each window once, when it is complete.
@@ -79,13 +78,10 @@ def stream(
     sinks: list[Sink] = [ParquetSink(str(out_folder))] if out_folder is not None else []
     if console or not sinks:
         sinks.append(ConsoleSink())
-    with waiting("starting Spark (about 10 s) ..."):
-        spark = start_session(cores=cores, time_zone=time_zone)
-    try:
-        with waiting("loading the kernels (on a new machine they are compiled first, about 20 s) ..."):
-            load_kernels()
+    with spark_session(cores, time_zone) as spark:
+        wait_for_kernels()
         live = workload.start(
-            Stream.parquet(str(source.data), source.name, source.time, lateness),
+            replace(source, lateness=lateness),
             sink=sinks,
             checkpoint=str(checkpoint),
             spark=spark,
@@ -108,8 +104,6 @@ def stream(
         progress = live.progress()
         if progress is not None:
             err.print(f"{progress.total_records:,} records in {progress.batch + 1} micro-batches")
-    finally:
-        spark.stop()
 
 
 @ctl.command("add")
@@ -179,7 +173,7 @@ def top(
 ) -> None:
     """Show what a run is doing: rates, nodes and queries."""
     if once:
-        out.print(_picture(_progress(_folder(run))))
+        out.print(_picture(_folder(run)))
     else:
         show_run(run, every)
 
@@ -192,15 +186,15 @@ def show_run(run: Path, every: float, until: float | None = None) -> None:
     folder = _folder(run)
     if not out.is_terminal:
         while until is not None and time.monotonic() < until:
-            out.print(_picture(_progress(folder)))
+            out.print(_picture(folder))
             time.sleep(max(every, 5.0))
-        out.print(_picture(_progress(folder)))
+        out.print(_picture(folder))
         return
-    with Live(_picture(_progress(folder)), console=out, screen=True, auto_refresh=False) as live:
+    with Live(_picture(folder), console=out, screen=True, auto_refresh=False) as live:
         try:
             while until is None or time.monotonic() < until:
                 time.sleep(every)
-                live.update(_picture(_progress(folder)), refresh=True)
+                live.update(_picture(folder), refresh=True)
         except KeyboardInterrupt:
             return
 
@@ -218,7 +212,8 @@ def _progress(folder: Folder) -> list[dict[str, Any]]:
     return found
 
 
-def _picture(recent: list[dict[str, Any]]) -> Group:
+def _picture(folder: Folder) -> Group:
+    recent = _progress(folder)
     last = recent[-1]
     seconds = sum(each["seconds"] for each in recent)
     rate = sum(each["records"] for each in recent) / seconds if seconds else 0.0
@@ -229,12 +224,12 @@ def _picture(recent: list[dict[str, Any]]) -> Group:
         f"log: {last['log_partials']:,} partials, {last['log_rows']:,} rows, {last['log_bytes'] / 1e6:,.1f} MB   "
         f"set aside: {last['no_time']:,} without a time, {last['ahead']:,} too far ahead\n"
     )
-    nodes = Table("node", "rows in", "rows out", "reduction", "seconds", box=None, pad_edge=False)
+    nodes = _table("node", "rows in", "rows out", "reduction", "seconds")
     for node in last["nodes"]:
         reduction = node["rows_in"] / node["rows_out"] if node["rows_out"] else 0.0
         shown = f"{node['rows_in']:,}", f"{node['rows_out']:,}", f"{reduction:,.1f}x", f"{node['seconds']:.2f}"
         nodes.add_row(node["node"], *shown)
-    queries = Table("query", "rows given", "late", box=None, pad_edge=False)
+    queries = _table("query", "rows given", "late")
     given: dict[str, int] = {}
     for each in recent:
         for query, rows in each["given"].items():
@@ -249,7 +244,7 @@ def _show_commit(commit: Commit) -> None:
     out.print(f"watermark {commit.watermark_us} us, latest record {commit.latest_us} us")
     counts = commit.counts
     out.print(f"{counts.records:,} records, {counts.no_time:,} without a time, {counts.ahead:,} too far ahead")
-    entries = Table("version", "node", "slices", "partials", "rows", "MB", box=None, pad_edge=False)
+    entries = _table("version", "node", "slices", "partials", "rows", "MB")
     lots: dict[tuple[int, str], list[Any]] = {}
     for entry in commit.entries:
         lots.setdefault((entry.version, entry.node), []).append(entry)
@@ -257,7 +252,7 @@ def _show_commit(commit: Commit) -> None:
         numbers = f"{len({entry.slice for entry in own}):,}", f"{len(own):,}", f"{sum(e.rows for e in own):,}"
         entries.add_row(str(version), node, *numbers, f"{sum(e.size for e in own) / 1e6:.1f}")
     out.print(entries)
-    queries = Table("query", "joined with version", "given until (us)", "late", box=None, pad_edge=False)
+    queries = _table("query", "joined with version", "given until (us)", "late")
     for name, standing in sorted(commit.queries.items()):
         queries.add_row(name, str(standing.version), str(standing.until_us), f"{counts.late.get(name, 0):,}")
     out.print(queries)

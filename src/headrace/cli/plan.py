@@ -11,15 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from headrace.cli.console import Debug, err, out, waiting
+from headrace.cli.console import Debug, check_known, err, out, spark_session
 from headrace.cli.inputs import load_inputs
 from headrace.cli.run import Name, Queries, Time
-from headrace.errors import did_you_mean
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Query
 from headrace.query.interval import format_interval
-from headrace.runtime.session import start_session
 from headrace.sources import Stream
 from headrace.workload import Workload
 
@@ -55,9 +53,7 @@ def plan(
     if (tree or compare or picture) and stream is None:
         option = "--tree" if tree else "--compare" if compare else "--picture"
         raise typer.BadParameter("a plan needs the stream's types: add --stream", param_hint=option)
-    if search not in SEARCHES:
-        message = f"'{search}' is none of {', '.join(SEARCHES)}; {did_you_mean(search, list(SEARCHES))}"
-        raise typer.BadParameter(message, param_hint="--search")
+    check_known(search, SEARCHES, "--search")
     if stream is None:
         workload = Workload.load(queries)
     else:
@@ -86,14 +82,10 @@ def plan(
 
 def _make_plans(workload: Workload, stream: Stream, searches: Sequence[str]) -> Iterator[tuple[Plan, float]]:
     """The plans of some searches, each with the seconds that it took to make."""
-    with waiting("starting Spark (about 10 s) ..."):
-        spark = start_session()
-    try:
+    with spark_session() as spark:
         for search in searches:
             begin = time.perf_counter()
             yield workload.plan(stream, spark=spark, search=search), time.perf_counter() - begin
-    finally:
-        spark.stop()
 
 
 def _compare(workload: Workload, stream: Stream) -> Table:

@@ -10,14 +10,21 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from headrace.cli.console import Debug, counting, err, out, waiting
+from headrace.cli.console import (
+    Debug,
+    check_known,
+    counting,
+    err,
+    out,
+    spark_session,
+    wait_for_kernels,
+    waiting,
+)
 from headrace.cli.inputs import load_inputs
 from headrace.cli.show import answer_table
 from headrace.errors import OutputError
-from headrace.kernel.compiled import load_kernels
 from headrace.runtime.prepare import BUDGET_BYTES
 from headrace.runtime.results import Format, Results
-from headrace.runtime.session import start_session
 from headrace.workload import Workload
 
 Queries = Annotated[
@@ -31,6 +38,10 @@ Name = Annotated[
 Time = Annotated[
     str | None, typer.Option("--time", help="The stream's time column. [default: its only timestamp column]")
 ]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use. [default: all]")]
+TimeZone = Annotated[str, typer.Option("--time-zone", help="The session's time zone.")]
+Memory = Annotated[int, typer.Option("--memory", min=1, help="MiB for groups in each worker.")]
+MEMORY_MB = BUDGET_BYTES >> 20
 
 
 def run(
@@ -44,10 +55,9 @@ def run(
     format_: Annotated[str, typer.Option("--format", help="parquet, csv or json.")] = "parquet",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")] = False,
     show: Annotated[int, typer.Option("--show", min=0, help="Rows to print per query; 0 prints none.")] = 10,
-    cores: Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use. [default: all]")] = None,
-    time_zone: Annotated[str, typer.Option("--time-zone", help="The session's time zone.")] = "UTC",
-    memory: Annotated[int, typer.Option("--memory", min=1, help="MiB for groups in each worker.")] = BUDGET_BYTES
-    >> 20,
+    cores: Cores = None,
+    time_zone: TimeZone = "UTC",
+    memory: Memory = MEMORY_MB,
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the plan with the rows and seconds of each node.")
     ] = False,
@@ -57,8 +67,7 @@ def run(
 
     Example: headrace run examples/netflow/queries --stream data/flows --time ts --out results
     """
-    if format_ not in get_args(Format):
-        raise typer.BadParameter(f"'{format_}' is none of parquet, csv, json", param_hint="--format")
+    check_known(format_, get_args(Format), "--format")
     if out_folder is not None and out_folder.exists() and not overwrite:
         # Said before anything is computed; `Results.write` makes sure of it again.
         raise OutputError(f"'{out_folder}' is there already; choose another folder, or add --overwrite")
@@ -66,13 +75,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="headrace-") as scratch:
         # The answers are kept as Parquet in any case: rows to show are then read, not computed again.
         kept = out_folder if out_folder is not None and format_ == "parquet" else Path(scratch, "answers")
-        with waiting("starting Spark (about 10 s) ..."):
-            spark = start_session(cores=cores, time_zone=time_zone)
-        try:
-            with waiting("loading the kernels (on a new machine they are compiled first, about 20 s) ..."):
-                compiled = load_kernels()
-            if compiled:
-                err.print("compiled the kernels; the next run finds them ready")
+        with spark_session(cores, time_zone) as spark:
+            wait_for_kernels()
             begin = time.perf_counter()
             with waiting(f"one pass for {len(workload)} queries ..."):
                 results = workload.run(source, spark=spark, budget=memory << 20)
@@ -84,8 +88,6 @@ def run(
             if out_folder is not None and kept != out_folder:
                 answers = {query: partial(spark.read.parquet, str(kept / query)) for query in workload}
                 Results(answers, spark).write(str(out_folder), format=cast(Format, format_), overwrite=overwrite)
-        finally:
-            spark.stop()
         if show:
             _show(workload, kept, show, time_zone)
     place = f", written to {out_folder}" if out_folder is not None else ""

@@ -11,13 +11,12 @@ import pyarrow as pa
 from rich.table import Table
 
 from headrace.query import Query
+from headrace.sources.stream import open_parquet
 
 
 def answer_table(query: Query, folder: Path, rows: int, time_zone: str) -> Table:
     """The first rows of an answer that was written as Parquet, with the number of all rows."""
-    import pyarrow.dataset  # imports pandas, which takes half a second
-
-    data = pyarrow.dataset.dataset(sorted(folder.glob("*.parquet")), format="parquet")
+    data = open_parquet(str(folder))
     count = data.count_rows()
     head = data.head(rows, use_threads=False)
     table = Table(title=f"{query.name}  ({count:,} row{'s' * (count != 1)})", title_justify="left")

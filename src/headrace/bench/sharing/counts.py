@@ -170,18 +170,23 @@ class _Cells:
 
         Each row is counted in the first of the slices that make its own.
         """
-        own = longer[self.slices]
-        first = np.ones(len(own), dtype=np.bool_)
-        first[1:] = (own[1:] != own[:-1]) | (self.groups[1:] != self.groups[:-1])
+        first = _firsts(longer[self.slices], self.groups)
         return np.bincount(self.slices[first], minlength=len(longer))
 
 
 def _distinct(keys: Longs) -> Longs:
     """Each key once, in order."""
     keys = np.sort(keys)
-    first = np.ones(len(keys), dtype=np.bool_)
-    first[1:] = keys[1:] != keys[:-1]
-    return keys[first]
+    return keys[_firsts(keys)]
+
+
+def _firsts(*columns: Longs) -> Flags:
+    """Which rows are not the same as those before them."""
+    first = np.zeros(len(columns[0]), dtype=np.bool_)
+    first[:1] = True
+    for column in columns:
+        first[1:] |= column[1:] != column[:-1]
+    return first
 
 
 @dataclass(frozen=True)
@@ -219,8 +224,7 @@ class Tally:
         taken = sum(int(sizes @ truth) * len(queries) for truth, queries in self._by_predicate())
         if self.one_window:
             return Count(0, taken)
-        slices = _Slices(self.span, self.span.composed((query.window for query in self.queries), paned))
-        cells, final = _Cells.of(self.records, slices, self.fragments), 0
+        (slices, cells), final = self._shards(paned), 0
         for truth, queries in self._by_predicate():
             own = cells.where(truth[cells.fragments])
             for query in queries:
@@ -230,8 +234,7 @@ class Tally:
 
     def shared(self, paned: bool = False) -> Count:
         """All queries from the same shards; without predicates these are slices, with one window fragments."""
-        slices = _Slices(self.span, self.span.composed((query.window for query in self.queries), paned))
-        cells = _Cells.of(self.records, slices, self.fragments)
+        slices, cells = self._shards(paned)
         to_queries = to_windows = direct = 0
         for truth, queries in self._by_predicate():
             own = cells.where(truth[cells.fragments])
@@ -246,6 +249,11 @@ class Tally:
         if self.one_window:
             return Count(taken, to_queries)
         return Count(taken, to_queries + to_windows, taken + direct)
+
+    def _shards(self, paned: bool) -> tuple[_Slices, _Cells]:
+        """The slices of all windows together, and the shards in them."""
+        slices = _Slices(self.span, self.span.composed((query.window for query in self.queries), paned))
+        return slices, _Cells.of(self.records, slices, self.fragments)
 
     def _by_predicate(self) -> Iterator[tuple[Flags, list[Asked]]]:
         """For each predicate, which fragments satisfy it, and the queries that have it."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from headrace.bench.contest import Tell
 from headrace.bench.in_spark import write_nowhere
 from headrace.bench.sharing.report import SparkTimed
+from headrace.bench.sharing.timing import Check
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
-from headrace.sources import Stream
 from headrace.workload import Workload
 
 if TYPE_CHECKING:
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 TIMED = 32
 """Plain Spark is timed on so many queries at most, and its time extrapolated."""
-_TOLERANCE = 1e-9
 
 
 def measure_spark(queries: QuerySet, path: Path, spark: SparkSession, rounds: int, tell: Tell) -> SparkTimed:
     """Grouped queries both ways, after a round in which answers are compared; raises `BenchError`."""
-    stream = Stream.parquet(str(path), queries.subject.name, queries.subject.time)
+    stream = queries.subject.stream(path)
     texts = queries.texts(grouped=True)
     workload = Workload(texts, stream)
     timed = [*texts][:: max(1, len(texts) // TIMED)][:TIMED]
@@ -34,7 +33,7 @@ def measure_spark(queries: QuerySet, path: Path, spark: SparkSession, rounds: in
     stream.register(spark)
     with workload.run(stream, spark=spark) as results:
         for name in timed:
-            if not _agree(_check(results[name]), _check(spark.sql(texts[name]))):
+            if not _check(results[name]).agrees(_check(spark.sql(texts[name]))):
                 raise BenchError(f"headrace and plain Spark answer query '{name}' differently: {texts[name]}")
     ours, plain = [], []
     for number in range(1, rounds + 1):
@@ -51,10 +50,7 @@ def measure_spark(queries: QuerySet, path: Path, spark: SparkSession, rounds: in
     return SparkTimed(queries.name, len(texts), len(timed), median(ours), median(plain))
 
 
-def _check(frame: DataFrame) -> tuple[int, float]:
+def _check(frame: DataFrame) -> Check:
     (row,) = frame.selectExpr("count(1)", "sum(total)").collect()
-    return int(row[0]), float(row[1] or 0)
-
-
-def _agree(one: tuple[int, float], other: tuple[int, float]) -> bool:
-    return one[0] == other[0] and abs(one[1] - other[1]) <= _TOLERANCE * max(abs(one[1]), abs(other[1]))
+    total = float(row[1] or 0)
+    return Check(int(row[0]), total, abs(total))

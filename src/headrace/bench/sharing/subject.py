@@ -18,15 +18,20 @@ from headrace.generate.market import Market, open_market
 from headrace.generate.options import TradeOptions
 from headrace.generate.trades import TRADE_SCHEMA, trade_chunks
 from headrace.generate.write import Layout, write_stream
+from headrace.sources import Stream
+from headrace.sources.stream import open_parquet
 
 Column = npt.NDArray[Any]
 Columns = Mapping[str, Column]
 
 HOUR_S = 3600
+_TRADED = ("ts", "symbol", "price", "volume")
+_INDEXES = ("r3000", "r2000", "r1000")
 _SCHEMA = pa.schema(
-    [TRADE_SCHEMA.field(name) for name in ("ts", "symbol", "price", "volume")]
-    + [pa.field("cp", pa.float64()), *(pa.field(name, pa.bool_()) for name in ("r3000", "r2000", "r1000"))]
+    [TRADE_SCHEMA.field(name) for name in _TRADED]
+    + [pa.field("cp", pa.float64()), *(pa.field(name, pa.bool_()) for name in _INDEXES)]
 )
+_FLOWN = ("date", "delay", "distance", "origin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,10 @@ class Subject:
     derive: Callable[[Columns], Columns]
     """The columns of members and values, from those that were read."""
 
+    def stream(self, path: Path) -> Stream:
+        """Its records in some files, as headrace's stream."""
+        return Stream.parquet(str(path), self.name, self.time)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -103,9 +112,7 @@ def prepare_trades(rows: int, folder: Path, hours: float = 1.0, start: str = "20
 
 
 def _joined_chunks(options: TradeOptions, market: Market) -> Iterator[Callable[[], pa.Table]]:
-    static = {"cp": market.closing_prices()["cp"]} | {
-        name: market.index_members()[name] for name in ("r3000", "r2000", "r1000")
-    }
+    static = {"cp": market.closing_prices()["cp"]} | {name: market.index_members()[name] for name in _INDEXES}
     for chunk in trade_chunks(options):
         yield partial(_join, chunk, static)
 
@@ -114,13 +121,13 @@ def _join(chunk: pa.Table, static: Mapping[str, pa.ChunkedArray]) -> pa.Table:
     """A chunk with the static tables' columns: symbols are numbered as these list them."""
     symbols = chunk["symbol"].combine_chunks()
     numbers = symbols.chunk(0).indices if isinstance(symbols, pa.ChunkedArray) else symbols.indices
-    columns = [chunk[name] for name in ("ts", "symbol", "price", "volume")]
+    columns = [chunk[name] for name in _TRADED]
     return pa.table([*columns, *(column.take(numbers) for column in static.values())], schema=_SCHEMA)
 
 
 def trades() -> Subject:
     """The paper's trades with their static tables joined: Table 7, and the predicates of Table 8."""
-    members = tuple(Member(name, name, f"NOT {name}") for name in ("r3000", "r2000", "r1000"))
+    members = tuple(Member(name, name, f"NOT {name}") for name in _INDEXES)
     values = (
         Value("volume", "volume {op} {constant}", "volume", whole=True),
         Value("value", "volume * price {op} {constant}", "value"),
@@ -134,7 +141,7 @@ def trades() -> Subject:
 
 def _derive_trades(columns: Columns) -> Columns:
     price, volume, cp = columns["price"], columns["volume"], columns["cp"]
-    members = {name: columns[name] for name in ("r3000", "r2000", "r1000")}
+    members = {name: columns[name] for name in _INDEXES}
     return {**members, "volume": volume, "value": volume * price, "change": np.abs(price - cp), "cp": cp}
 
 
@@ -152,7 +159,7 @@ def flights(path: Path) -> Subject:
     )
     return Subject(
         "flights", "date", "origin", "sum(delay)", "hours", HOUR_S * 1_000_000,
-        ("date", "delay", "distance", "origin"), members, values, partial(_derive_flights, lists),
+        _FLOWN, members, values, partial(_derive_flights, lists),
     )  # fmt: skip
 
 
@@ -169,10 +176,11 @@ def _derive_flights(lists: Mapping[str, list[str]], columns: Columns) -> Columns
 
 def subject_of(path: Path) -> Subject:
     """What a given stream is: trades as `prepare_trades` writes them, or flights. Raises `StreamError`."""
-    kinds = read_data(path, "stream", "ts").kinds
-    for known in (set(_SCHEMA.names), {"date", "delay", "distance", "origin"}):
-        if known <= set(kinds):
-            return trades() if "symbol" in known else flights(path)
+    names = read_data(path, "stream", "ts").kinds.keys()
+    if names >= set(_SCHEMA.names):
+        return trades()
+    if names >= set(_FLOWN):
+        return flights(path)
     raise StreamError(f"'{path}' is neither trades with their static tables joined nor flights")
 
 
@@ -193,7 +201,4 @@ def read_records(subject: Subject, path: Path) -> Records:
 
 
 def _read(path: Path, columns: list[str]) -> pa.Table:
-    from pyarrow import dataset  # imports pandas, which takes half a second
-
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    return dataset.dataset(files).to_table(columns=columns)
+    return open_parquet(str(path)).to_table(columns=columns)

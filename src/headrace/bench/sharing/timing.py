@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.bench.check import WEIGHTS
+from headrace.bench.check import WEIGHTS, near
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
@@ -46,13 +46,12 @@ from headrace.runtime.source import (
     plan_reading,
     sizes_by_sample,
 )
-from headrace.sources import Stream
 from headrace.sources.parquet import read_task
+from headrace.sources.stream import open_parquet
 from headrace.workload import Workload
 
 BUDGET_BYTES = 4 << 30
 """Enough for all groups of a study: the papers' records are in memory too."""
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,7 @@ class Check:
 
     def agrees(self, other: Check) -> bool:
         """Whether two answers are the same, but for the order in which sums were made."""
-        near = abs(self.weighted - other.weighted) <= _TOLERANCE * max(self.size, other.size)
-        return self.rows == other.rows and near
+        return self.rows == other.rows and near(self.weighted, other.weighted, max(self.size, other.size))
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def compare(one: str, expected: Mapping[str, Check], other: str, found: Mapping[
 
 def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) -> Prepared:
     """Plan a query set over a stream of Parquet as the batch runtime would, and read its records."""
-    stream = Stream.parquet(str(path), queries.subject.name, queries.subject.time)
+    stream = queries.subject.stream(path)
     workload = Workload(queries.texts(grouped), stream)
     session = _session(path)
     inner = [guarded(query, cache(session.never_raises)) for query in workload.values()]
@@ -162,11 +160,7 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
 
 def _session(path: Path) -> Session:
     """The types of a stream's columns, as Spark has them."""
-    from pyarrow import dataset  # imports pandas, which takes half a second
-
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    kinds = {field.name: field.type for field in dataset.dataset(files).schema}
-    return Session({name: _plain(kind) for name, kind in kinds.items()}, "UTC", usual=True)
+    return Session({field.name: _plain(field.type) for field in open_parquet(str(path)).schema}, "UTC", usual=True)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
