@@ -81,6 +81,12 @@ def needed_expressions(guarded: Guarded) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys(part for part in needed if part is not None and part.sql != "*"))
 
 
+def all_needed(queries: Iterable[Guarded]) -> list[Expression]:
+    """What queries need that can be shared, each expression once."""
+    shareable = (guarded for guarded in queries if guarded.query.shareable)
+    return list(dict.fromkeys(e for guarded in shareable for e in needed_expressions(guarded)))
+
+
 def member_of(guarded: Guarded, facts: Facts) -> Member:
     """A query's place among those that have states; raises `NoState` with the reason why it has none."""
     query = guarded.query

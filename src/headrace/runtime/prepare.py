@@ -15,7 +15,7 @@ from headrace.kernel.low import plan_inputs, table_bytes
 from headrace.plan.build import Planner
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import Guarded, guarded
-from headrace.plan.member import Facts, Needs, needed_expressions
+from headrace.plan.member import Facts, Needs, all_needed
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
@@ -89,7 +89,7 @@ def prepare(
     session = session_of(frame, spark, user_functions(spark) if functions is None else functions)
     safe = cache(session.never_raises)
     inner = tuple(guarded(query, safe) for query in queries.values())
-    needed = list(dict.fromkeys(e for g in inner if g.query.shareable for e in needed_expressions(g)))
+    needed = all_needed(inner)
     source = Source.of(stream, needed)
     try:
         types = types_of(needed, frame, session.columns)

@@ -55,7 +55,7 @@ class Source:
         """The source of a stream of Parquet; None for a DataFrame."""
         if not isinstance(stream.data, str):
             return None
-        names = {name.lower(): name for name in stream.column_names}
+        names = _names_of(stream)
         used = {column.name.lower() for e in expressions for column in e.tree.find_all(exp.Column)}
         told = {names[name] for name in (*used, stream.time.lower()) if name in names}
         footers = read_footers(stream.data, sorted(told))
@@ -64,7 +64,7 @@ class Source:
     @staticmethod
     def of_files(stream: Stream, files: list[str]) -> Source:
         """The source of some files of a stream, which tell of its time; of none, it knows the columns alone."""
-        names = {name.lower(): name for name in stream.column_names}
+        names = _names_of(stream)
         return Source(names, tuple(read_footers(files, [names[stream.time.lower()]]) if files else ()))
 
     @property
@@ -107,6 +107,10 @@ class Source:
         each = [group.most - group.least for group in groups]
         longest = _BREAK * median(each)
         return min(extent.most - extent.least, int(sum(min(span, longest) for span in each)))
+
+
+def _names_of(stream: Stream) -> dict[str, str]:
+    return {name.lower(): name for name in stream.column_names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ def _plan_of(answers: Sequence[Answer]) -> Plan:
         window, where = answer.query.window, answer.query.where
         assert window is not None, "see `check_queries`"
         member = Member(answer.query, answer.keys, answer.recipes)
-        times = Slices.of(window) if window.tumbling else Windows(window)
+        times = Slices.of(window) if member.own_window is None else Windows(window)
         any_of = () if where is None else (where,)
         nodes.append(Node(tuple(dict.fromkeys(member.all_keys)), tuple(states_of([member])), times, any_of))
         own.append(replace(answer, node=place, assumed=()))

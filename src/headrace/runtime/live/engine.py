@@ -23,7 +23,7 @@ from headrace.runtime.live.emit import Emitter
 from headrace.runtime.live.emitted import Emitted, Places
 from headrace.runtime.live.files import Folder
 from headrace.runtime.live.intake import Receiver, Taken
-from headrace.runtime.live.log import Commit, Entry, PartialLog, Standing
+from headrace.runtime.live.log import Commit, Entry, Given, PartialLog, Standing
 from headrace.runtime.live.outbox import Outbox
 from headrace.runtime.live.points import passing
 from headrace.runtime.live.records import Records
@@ -183,9 +183,7 @@ class Engine:
             emitted = self._emitter.emit(version, old, commit, wanted, places, together=True)
             given = self._outbox.fill(folder, version, emitted, shelf)
         for each in given:
-            range_us = version.windows[each.query].range_us
-            for sink in self._sinks:
-                sink.deliver(Delivery(commit.run, commit.batch, each, range_us, folder, early=True), self._spark)
+            self._hand_over(each, commit, version, folder, early=True)
         self._folder.delete(folder.name)
 
     @contextmanager
@@ -237,14 +235,20 @@ class Engine:
                 name = f"{commit.run}-{commit.batch:012}.parquet"
                 Folder(self._settings.dead_letters).copy(folder, given.file, name)
             elif given.file in there and version is not None:
-                range_us = version.windows[given.query].range_us
-                delivery = Delivery(commit.run, commit.batch, given, range_us, folder)
-                for sink in self._sinks:
-                    sink.deliver(delivery, self._spark)
+                self._hand_over(given, commit, version, folder)
                 folder.delete(given.file)
         passing("delivered")
         self._outbox.clear(commit.batch)
         passing("outbox cleared")
+
+    def _hand_over(
+        self, given: Given, commit: Commit, version: Version, folder: Folder, early: bool = False
+    ) -> None:
+        """A file of a folder, to all sinks."""
+        range_us = version.windows[given.query].range_us
+        delivery = Delivery(commit.run, commit.batch, given, range_us, folder, early)
+        for sink in self._sinks:
+            sink.deliver(delivery, self._spark)
 
 
 def _wanted(

@@ -21,7 +21,7 @@ from headrace.plan.build import Planner
 from headrace.plan.change import cost_of
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import Guarded, guarded
-from headrace.plan.member import Facts, needed_expressions
+from headrace.plan.member import Facts, all_needed
 from headrace.plan.plan import Answer, Deal, Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
@@ -221,7 +221,7 @@ class Desk:
         """What is known of queries' expressions."""
         frame, session = self._frame, self._session
         inner = {name: guarded(query, self._safe) for name, query in queries.items()}
-        needed = list(dict.fromkeys(e for each in inner.values() for e in needed_expressions(each)))
+        needed = all_needed(inner.values())
         unknown = [expression for expression in needed if expression not in self._facts]
         if unknown:
             # What is to come may be larger than anything so far, or null.
