@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.errors import GenerateError
-from headrace.machine import core_count as core_count
+from headrace.machine import core_count
 
 CHUNKS_PER_FILE = 4
 _COMPRESSION = "snappy"

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from headrace.machine import core_count
-from headrace.machine import machine_memory_mb as machine_memory_mb
+from headrace.machine import core_count, machine_memory_mb
 from headrace.runtime.java import ensure_java
 
 if TYPE_CHECKING:
