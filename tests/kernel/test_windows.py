@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.ops import Op, Words, slot_count
 from headrace.algebra.combine import combine_one
+from headrace.algebra.ops import Op, Words, slot_count
 from headrace.kernel.narrow import array_of
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
@@ -159,19 +159,31 @@ def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few
 
 
 def read(rows: Rows) -> list[tuple[int, ...]]:
-    """Window or slice, key, sum and greatest value of all rows."""
-    columns, ((sums,), (greatest,)) = rows.columns([0, 1], [0, 1])
+    """Window or slice, if there is one, key, sum and greatest value of all rows."""
+    columns, ((sums,), (greatest,)) = rows.columns([*range(len(rows.coders))], [0, 1])
     slots = [slot.array().to_pylist() for slot in (sums, greatest)]
     found = zip(*(array_of(column).to_pylist() for column in columns), *slots, strict=True)
     return sorted(found)
 
 
+LONGER = [
+    None,
+    Slices.every(TIME, 10),
+    Slices.every(TIME, 30, 10),
+    Slices.of(Window(TIME, 30, 20)),
+    Slices.of(Window(TIME, 20, 50, 10)),  # with gaps
+]
+
+
 @given(
     records=st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 2), st.integers(-9, 9)), min_size=1),
+    longer=st.sampled_from(LONGER),
     data=st.data(),
 )
-def test_rows_of_some_kinds(records: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    """Rows in order that are of a wanted kind are what rows of these alone would be."""
+def test_rows_of_some_kinds(
+    records: list[tuple[int, int, int]], longer: Slices | None, data: st.DataObject
+) -> None:
+    """Rows in order that are of a wanted kind are what rows of these alone would be; so are longer slices."""
     slices = Slices.every(TIME, 10)
     wanted = np.array(data.draw(st.lists(st.booleans(), min_size=3, max_size=3)))
     kinds = data.draw(st.lists(st.integers(0, 2), min_size=len(records), max_size=len(records)))
@@ -183,9 +195,11 @@ def test_rows_of_some_kinds(records: list[tuple[int, int, int]], data: st.DataOb
     own, order = Lanes.of(slices, reducer.rows, [1])
     (_, _, kind), _ = reducer.rows.columns([0, 1, 2], [])
     some = own.only(np.asarray(array_of(kind)).astype(np.int32)[order], wanted)
-    found = some.rows_of(some.slices(slices, [0, 1]), slices, reducer.ops, Coding())
-    expected: dict[tuple[int, int], list[int]] = {}
+    found = some.rows_of(some.slices(longer, [0, 1]), longer, reducer.ops, Coding())
+    expected: dict[tuple[int, ...], list[int]] = {}
     for (time, key, value), which in zip(records, kinds, strict=True):
-        if wanted[which]:
-            expected.setdefault((time // 10, key), []).append(value)
+        times = np.array([time])
+        if wanted[which] and (longer is None or longer.covers(times).all()):
+            timed = () if longer is None else (int(longer.number_of(times)[0]),)
+            expected.setdefault((*timed, key), []).append(value)
     assert read(found) == sorted((*key, sum(values), max(values)) for key, values in expected.items())

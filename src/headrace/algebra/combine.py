@@ -210,7 +210,7 @@ def combine_one(op, at, rows, row_floats, g, batch, batch_floats, i):  # type: i
 def fold(op: Op, slots: Sequence[Words], groups: Words, number: int) -> list[Words]:
     """The slots of groups 0..number-1 from those of rows; the identity where a group has no row."""
     folded = np.tile(identity_row((op,)), (number, 1))
-    groups = np.require(groups, requirements="CW")  # to compiled functions, others are of another type
+    groups = np.require(groups, requirements=["C", "W"])  # to compiled functions, others are of another type
     _fold(int(op), np.stack(slots), groups, folded, folded.view(np.float64))
     return [*folded.T]
 

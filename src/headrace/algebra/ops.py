@@ -8,6 +8,7 @@ and TAKE_GREATEST of equal orders: they take the first of two, and are for answe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 import numpy as np
@@ -67,6 +68,11 @@ IDENTITY = {Op.MIN: INT_MAX, Op.MAX: INT_MIN, Op.AND: -1}
 def slot_count(op: Op) -> int:
     """How many slots the state of an operation has."""
     return SLOTS.get(op, 1)
+
+
+def count_slots(ops: Iterable[Op]) -> int:
+    """How many slots the states of some operations have together."""
+    return sum(map(slot_count, ops))
 
 
 def identity_row(ops: tuple[Op, ...]) -> Words:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from headrace.algebra.ops import Words
 from headrace.algebra.words import Valid
 from headrace.kernel.conditions import Atom, Conditions
+from headrace.kernel.evaluate.cells import number_anew
 from headrace.kernel.fragments import Truths, read_signatures
 from headrace.kernel.records import Coding
 from headrace.kernel.rows import Rows
@@ -62,13 +63,10 @@ class Parent:
         return self._true[atom.expression]
 
     def in_order(self, child: Node) -> bool:
-        """Whether a child is made of the rows in their order: windows, and what has the same keys and slices."""
+        """Whether a child is made of the rows in their order: windows, and what is sifted."""
         if isinstance(child.slices, Windows):
             return child.slices != self.node.slices
-        node = self.node
-        if not node.ordered or child.marks or child.any_of == node.any_of:
-            return False
-        return (child.keys, child.slices) == (node.keys, node.slices) and self._places.keys() >= {*child.any_of}
+        return self.node.ordered and self.node.sifts(child)
 
     def rows_of(self, child: Node, coding: Coding) -> Rows:
         """The rows of such a child, each group once; `coding` is for slices and windows."""
@@ -77,9 +75,8 @@ class Parent:
         return self._lanes_of(child).rows_of(groups, child.slices, ops, coding)
 
     def _sifted(self, child: Node) -> Groups:
-        slices = self.node.slices
-        assert not isinstance(slices, Windows), "filters are about slices"
-        return self._lanes_of(child).slices(slices, self._states_of(child))
+        assert not isinstance(child.slices, Windows), "filters are about slices"
+        return self._lanes_of(child).slices(child.slices, self._states_of(child))
 
     def _windows(self, child: Node) -> Groups:
         """The windows of a child, and of those after it that are alike but for these."""
@@ -122,10 +119,9 @@ class Parent:
 
 def _numbered(codes: Words) -> tuple[Words, npt.NDArray[np.int32]]:
     """Codes without those that do not occur, and the place of each among them."""
-    low = int(codes.min()) if len(codes) else 0
-    counts = np.bincount(codes - low) if len(codes) and int(codes.max()) - low < 4 * len(codes) else None
-    if counts is None:
-        there = np.unique(codes)
-        return there, np.searchsorted(there, codes).astype(np.int32)
-    places = np.cumsum(counts > 0, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(counts) + low, places[codes - low]
+    low, high = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+    if high - low < 4 * len(codes):
+        own, first = number_anew(codes - low, high - low + 1)
+        return codes[first], own
+    there = np.unique(codes)
+    return there, np.searchsorted(there, codes).astype(np.int32)

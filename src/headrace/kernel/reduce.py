@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.algebra.ops import Op, Words, slot_count
+from headrace.algebra.ops import Op, Words, count_slots
 from headrace.kernel.coding import Coder, recode
 from headrace.kernel.layout import Layout
 from headrace.kernel.rows import Rows
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 def as_rows(ops: Sequence[Op], coders: tuple[Coder, ...], parts: Sequence[Part]) -> Rows:
     """Rows as they come, some perhaps of the same group."""
     layout = Layout.of([coder.bits for coder in coders])
-    width, low = layout.words + sum(map(slot_count, ops)), 0
+    width, low = layout.words + count_slots(ops), 0
     matrix = np.empty((sum(part.rows for part in parts), width), dtype=np.int64)
     for part in parts:
         high = low + part.rows

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.ops import Op, Words, slot_count
+from headrace.algebra.ops import Op, Words, count_slots, slot_count
 from headrace.kernel.coding import Coder
 from headrace.kernel.layout import Bits, Layout
 from headrace.kernel.matrix import addresses, unpack
@@ -42,7 +42,7 @@ class Rows:
     def nbytes(self) -> int:
         """The memory that the keys and states take."""
         words = {place.word for place in self.layout.places}
-        return 8 * len(self) * (len(words) + sum(map(slot_count, self.ops)))
+        return 8 * len(self) * (len(words) + count_slots(self.ops))
 
     def codes(self, key: int) -> Words:
         """The codes of one key column."""
@@ -109,7 +109,7 @@ class Rows:
         if self.starts is not None:
             first = self.starts[state]
         else:
-            first = self.layout.words + sum(map(slot_count, self.ops[:state]))
+            first = self.layout.words + count_slots(self.ops[:state])
         return range(first, first + slot_count(self.ops[state]))
 
     def _unpack(self, fields: Sequence[Bits], coders: Sequence[Coder], order: Words | None) -> list[Narrow]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from headrace.plan.costs import Costs
+from headrace.plan.plan import count_keys
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression, Window
@@ -66,5 +67,6 @@ def _cost(slices: Slices, about: About, sizes: Sizes, costs: Costs) -> float:
     """What it takes to make rows of slices from records, and to put them in order for windows."""
     records = sizes.records(about.any_of)
     rows = sizes.groups(about.keys, (), about.any_of, slices)
-    made = costs.from_records(records, rows, about.slots, len(about.keys), sizes.slices(slices))
+    keys = count_keys(len(about.keys), marks=0, timed=True)
+    made = costs.from_records(records, rows, about.slots, keys, sizes.slices(slices))
     return made + rows * costs.ordered

@@ -169,7 +169,7 @@ class Lattice:
 
     def _rate_of(self, shape: Shape, rows: float, states: int) -> _Rate:
         costs, records, slots = self._costs, self._records_of(shape), self._slots_of(states)
-        keys, tables = _width(shape), self._tables_of(shape)
+        keys, tables = shape.key_count, self._tables_of(shape)
         from_records = costs.from_records(records, rows, slots, keys, tables)
         from_records += costs.conditions(self._records, (shape.any_of | shape.marks).bit_count())
         ordered = rows * costs.ordered if shape.ordered else 0.0
@@ -230,7 +230,3 @@ class Lattice:
         if shape.any_of not in self._chosen:
             self._chosen[shape.any_of] = self._sizes.records(self._shapes.any_of(shape))
         return self._chosen[shape.any_of]
-
-
-def _width(shape: Shape) -> int:
-    return shape.keys.bit_count() + shape.marks.bit_count()

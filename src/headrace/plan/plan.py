@@ -35,6 +35,11 @@ def put_in_order(marks: int) -> bool:
     return marks >= _MANY_MARKS
 
 
+def count_keys(keys: int, marks: int, timed: bool) -> int:
+    """The key columns of rows that have so many keys and marks, and a slice if they are `timed`."""
+    return keys + bool(marks) + timed
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A relation that is maintained: keys, slices, conditions and states. Its identity is its content.
@@ -51,8 +56,8 @@ class Node:
 
     @property
     def key_count(self) -> int:
-        """The key columns of its rows: the slice, the keys and the fragment, as far as there are such."""
-        return len(self.keys) + bool(self.marks) + (self.slices is not None)
+        """How many key columns its rows have."""
+        return count_keys(len(self.keys), len(self.marks), self.slices is not None)
 
     def place_of(self, key: Expression) -> int:
         """Which key column of its rows a key is."""
@@ -71,6 +76,11 @@ class Node:
     def ordered(self) -> bool:
         """Whether its rows are put in order for children that differ by their conditions."""
         return put_in_order(len(self.marks))
+
+    def sifts(self, child: Node) -> bool:
+        """Whether a child has some of its rows, those for which one of some marks is true, by the same keys."""
+        fewer = child.any_of != self.any_of and {*self.marks}.issuperset(child.any_of)
+        return fewer and child.keys == self.keys and not child.marks
 
     @property
     def id(self) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.plan.plan import Node, put_in_order
+from headrace.plan.plan import Node, count_keys, put_in_order
 from headrace.plan.slices import Slices
 from headrace.query import Expression
 
@@ -37,8 +37,13 @@ class Shape(NamedTuple):
         """See `Node`."""
         return put_in_order(self.marks.bit_count())
 
+    @property
+    def key_count(self) -> int:
+        """See `Node`."""
+        return count_keys(self.keys.bit_count(), self.marks.bit_count(), self.slices is not None)
+
     def sifts(self, child: Shape) -> bool:
-        """Whether a child has some of its rows: those for which one of some marks is true."""
+        """See `Node`."""
         fewer = child.any_of != self.any_of and not child.any_of & ~self.marks
         return fewer and child.keys == self.keys and not child.marks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.ops import Op, Words, slot_count
+from headrace.algebra.ops import Op, Words, count_slots, slot_count
 from headrace.algebra.words import Valid
 from headrace.kernel.layout import Layout
 from headrace.kernel.records import Coding
@@ -55,11 +55,17 @@ class Lanes:
     """Rows in order: those of the same keys are a lane, by the time of their slices."""
 
     def __init__(
-        self, keys: Rows, ends: Words, starts: Words, ops: Sequence[Op], states: Callable[[int], Words]
+        self,
+        keys: Rows,
+        ends: Words,
+        slices: Slices | None,
+        starts: Words,
+        ops: Sequence[Op],
+        states: Callable[[int], Words],
     ) -> None:
-        """The keys of each lane and where it ends; of rows, when their slices begin, and a way to states."""
+        """The keys of each lane and where it ends; the slices of rows, when each begins, and a way to states."""
         self.keys = keys
-        self._ends, self._starts, self._ops = ends, starts, ops
+        self._ends, self._slices, self._starts, self._ops = ends, slices, starts, ops
         self._state = cache(states)
 
     @staticmethod
@@ -70,7 +76,7 @@ class Lanes:
         if slices is not None:
             starts = rows.at_starts(slices, lambda times: times)
         order, ends = _in_order(lane_of, starts, len(found))
-        return Lanes(found, ends, starts[order], rows.ops, lambda state: _rows_of(rows, state, order)), order
+        return Lanes(found, ends, slices, starts[order], rows.ops, partial(_rows_of, rows, order)), order
 
     def only(self, kinds: Kinds, wanted: Valid) -> Lanes:
         """The rows whose kind is wanted."""
@@ -80,11 +86,18 @@ class Lanes:
         def state(number: int) -> Words:
             return self._state(number).take(chosen, axis=0)
 
-        return Lanes(self.keys, ends, self._starts[chosen], self._ops, state)
+        return Lanes(self.keys, ends, self._slices, self._starts[chosen], self._ops, state)
 
     def slices(self, slices: Slices | None, states: Sequence[int]) -> Groups:
-        """Rows of the same slice and lane as one."""
-        spans = Spans(*_find_runs(self._starts, self._ends))
+        """Rows of the same lane and slice as one; slices are those of the rows, or longer ones."""
+        starts = self._starts
+        if slices is None:
+            starts = np.zeros_like(starts)
+        elif slices != self._slices:
+            if slices.gaps and not (covered := slices.covers(starts)).all():
+                return self.only(covered.astype(np.int32), np.array([False, True])).slices(slices, states)
+            starts = slices.start_at(starts)
+        spans = Spans(*_find_runs(starts, self._ends))
         numbers = spans.numbers if slices is None else slices.number_of(spans.numbers)
         parts = [_folded(self._ops[state], directly, self._state(state), self._ends, spans) for state in states]
         slots = np.concatenate(parts, axis=1) if parts else np.empty((len(numbers), 0), dtype=np.int64)
@@ -118,7 +131,7 @@ class Lanes:
         """A stretch of lanes at a time, and all kinds of it, while its rows are in the cache."""
         places = np.cumsum([0, *most])
         lanes, numbers = np.empty((2, places[-1], 1), dtype=np.int64)
-        slots = np.empty((places[-1], sum(slot_count(self._ops[state]) for state in states)), dtype=np.int64)
+        slots = np.empty((places[-1], count_slots(self._ops[state] for state in states)), dtype=np.int64)
         counts = np.zeros(len(shapes), dtype=np.int64)
         for first, end in self._stretches(len(shapes)):
             low, high = self._ends[first - 1] if first else 0, self._ends[end - 1]
@@ -147,7 +160,7 @@ class Lanes:
             first = end
 
 
-def _rows_of(rows: Rows, state: int, order: Words) -> Words:
+def _rows_of(rows: Rows, order: Words, state: int) -> Words:
     """One state of rows, in an order."""
     places = rows.slots([state])
     return rows.matrix[:, places[0] : places[-1] + 1].take(order, axis=0)
