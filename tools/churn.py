@@ -85,7 +85,7 @@ def main(
             q.name: re.sub(r"'\d+ minutes?'", "'30 seconds'", spark_text(q, data))
             for q in topic.take(topic.usual + changes)[topic.usual :]
         }
-        first = in_order(sorted(data.path.glob("*.parquet"))[:12], data, folder / "first")
+        first = in_order(data.files[:12], data, folder / "first")
         _run(spark, first, usual, {}, folder / "warm", 0, 0.0, seed)
         before_s, _ = _run(spark, data, usual, {}, folder / "calm", 0, 0.0, seed)
         console.print(f"undisturbed: {before_s:.1f} s, {rows / before_s:,.0f} records/s")

@@ -25,7 +25,6 @@ from headrace.runtime.live.log import Commit, PartialLog
 from headrace.runtime.live.progress import FILE
 from headrace.runtime.live.sinks import ConsoleSink, ParquetSink, Sink
 from headrace.runtime.live.versions import Versions
-from headrace.sources.stream import absolute
 
 Run = Annotated[Path, typer.Argument(help="The run: its checkpoint folder.")]
 
@@ -202,7 +201,7 @@ def show_run(run: Path, every: float, until: float | None = None) -> None:
 def _folder(run: Path) -> Folder:
     if not run.is_dir():
         raise RunError(f"there is no folder '{run}'")
-    return Folder(absolute(str(run)))
+    return Folder(str(run))
 
 
 def _progress(folder: Folder) -> list[dict[str, Any]]:

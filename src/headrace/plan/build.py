@@ -28,21 +28,6 @@ from headrace.query import Window
 DEFAULT_COSTS = Costs()
 
 
-def make_plan(
-    queries: Iterable[Guarded],
-    facts: Facts,
-    sizes: Sizes,
-    cores: int,
-    costs: Costs,
-    search: str,
-    memory: int,
-    filters: Filters,
-    paned: bool,
-) -> Plan:
-    """The plan that a planner makes of some queries."""
-    return Planner(facts, sizes, cores, costs, memory, filters, paned).plan(queries, search)
-
-
 @dataclass(frozen=True)
 class Planner:
     """What plans are made with.

@@ -27,10 +27,10 @@ from headrace.kernel.high import HighLevel, Lot, homes, is_for
 from headrace.kernel.low import LowLevel, Stretch, plan_inputs, table_bytes
 from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.piece import Partial, Piece, Ready
-from headrace.plan.build import make_plan
+from headrace.plan.build import Planner
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
-from headrace.plan.member import Facts, needed_expressions
+from headrace.plan.member import Facts, all_needed
 from headrace.plan.plan import Plan
 from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import hash_column
@@ -142,7 +142,7 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
     workload = Workload(queries.texts(grouped), stream)
     session = _session(path)
     inner = [guarded(query, cache(session.never_raises)) for query in workload.values()]
-    needed = list(dict.fromkeys(e for each in inner for e in needed_expressions(each)))
+    needed = all_needed(inner)
     source = Source.of(stream, needed)
     assert source is not None, "a stream of Parquet has a source"
     facts = {e: source.fact(e, _type(e, session)) for e in needed}
@@ -151,7 +151,7 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
     conditions, filters = filters_of(inner, facts, session)
     costs, search = load_costs(), DEFAULT if strategy.shared else "none"
     memory = table_bytes(BUDGET_BYTES)
-    plan = make_plan(inner, facts, sizes, 1, costs, search, memory, filters, strategy.paned)
+    plan = Planner(facts, sizes, 1, costs, memory, filters, strategy.paned).plan(inner, search)
     if plan.beside:
         raise BenchError(f"query '{plan.beside[0][0]}' cannot be shared: {plan.beside[0][1]}")
     buckets = bucket_count(plan, sizes.span_us, cores=1, tasks=1)
