@@ -22,7 +22,7 @@ from headrace.algebra.states import Lift, State
 from headrace.plan.search import DEFAULT, SEARCHES
 from headrace.query import Expression
 
-STATES = (State(Op.ADD, Lift.ONE), State(Op.ADD, Lift.WHOLE, (Expression.parse("x"),)))
+STATES = (State(Op.ADD, Lift.ONE), State(Op.ADD, Lift.WORD, (Expression.parse("x"),)))
 
 
 def main() -> None:

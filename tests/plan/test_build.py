@@ -248,6 +248,10 @@ def test_the_same_query_under_two_names_is_one_node() -> None:
         ("SELECT tags, count(*) FROM t GROUP BY tags", "the key tags is list<item: string>"),
         ("SELECT rank() OVER (ORDER BY src) FROM t GROUP BY src", "a window function (OVER)"),
         ("SELECT count(*) FROM t GROUP BY window(src, '1 hour')", "the time src is string"),
+        (
+            "SELECT count(DISTINCT *) FROM t GROUP BY src",
+            "count(DISTINCT *): DISTINCT needs a finer node; count(DISTINCT *): no bag holds whole records",
+        ),
     ],
 )
 def test_what_plain_spark_runs_beside_the_plan(text: str, reason: str) -> None:

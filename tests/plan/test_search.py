@@ -20,7 +20,7 @@ from tests.harness.instances import random_lattice
 
 N = 1_000_000
 COUNT = (State(Op.ADD, Lift.ONE),)
-TWO = (*COUNT, State(Op.ADD, Lift.WHOLE, (Expression.parse("x"),)))
+TWO = (*COUNT, State(Op.ADD, Lift.WORD, (Expression.parse("x"),)))
 HASHING = Costs(0, 1, 0, 0, 1, 0, 0, 0)
 """What the seed counts in its first example: a record or row costs as much as the node has keys."""
 

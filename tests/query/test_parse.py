@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import QueryError
-from headrace.query import Expression, Kind, Query, Window, parse_query
+from headrace.query import Expression, Query, Window, parse_query
+from headrace.query.aggregate import Kind
 
 COLUMNS = "ts srcaddr dstaddr dstport bytes packets url price size".split()
 

@@ -18,7 +18,7 @@ from headrace.algebra.ops import Op, Words
 from headrace.algebra.ranks import has_order
 from headrace.algebra.settle import Bag
 from headrace.algebra.states import Fact, Lift, NoState, Recipe, State, decimal_type, make_recipe
-from headrace.algebra.words import MOST_DIGITS
+from headrace.algebra.words import fits_word
 from headrace.query import Aggregate, Expression
 
 _MOST_CHARACTERS = 18
@@ -78,7 +78,7 @@ def make_bag_recipe(aggregate: Aggregate, types: Types) -> BagRecipe:
         raise NoState(f"{aggregate.sql}: no bag is known for IGNORE NULLS")
     if aggregate.within and (aggregate.distinct or name not in _WITHIN or len(aggregate.within) != 1):
         raise NoState(f"{aggregate.sql}: no bag is known for its WITHIN GROUP")
-    if len(types) != len(bag_arguments(aggregate)) or Expression.parse("*") in aggregate.arguments:
+    if len(types) != len(bag_arguments(aggregate)):
         raise NoState(f"{aggregate.sql}: no bag holds whole records")
     for kind in types:
         if not has_order(kind):
@@ -134,7 +134,7 @@ def _make_total(answer: str) -> Make:
 
     def make(aggregate: Aggregate, types: Types) -> BagRecipe:
         (kind,) = types
-        if not pa.types.is_decimal128(kind) or kind.precision <= MOST_DIGITS:
+        if not pa.types.is_decimal128(kind) or fits_word(kind):
             return _make_distinct(aggregate, types)
         recipe = _recipe(aggregate, f"decimal_{answer}", decimal_type(answer, kind))
         return replace(recipe, distinct=aggregate.distinct)
@@ -153,7 +153,7 @@ def _make_same_type(lower: str) -> Make:
 
 def _make_any_value(aggregate: Aggregate, types: Types) -> BagRecipe:
     _constant_flag(aggregate)
-    return _recipe(aggregate, "any_value", types[0])
+    return _recipe(aggregate, "min", types[0])  # so that equal bags give equal answers
 
 
 def _make_mode(aggregate: Aggregate, types: Types) -> BagRecipe:

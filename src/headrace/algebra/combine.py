@@ -48,7 +48,7 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
             rows[g, at] ^= batch[i, at]
     elif op == WIDE_ADD:
         for i in known:
-            _add_wide(rows, np.uint64(into[i]), batch, i, at)
+            add_wide(rows, np.uint64(into[i]), batch, i, at)
     elif op == FLOAT_ADD:
         for i in known:
             _add_floats(row_floats, into[i], batch_floats, i, at)
@@ -70,7 +70,8 @@ def combine(op, at, rows, row_floats, into, batch, batch_floats, known):  # type
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _add_wide(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+def add_wide(rows, g, batch, i, at):  # type: ignore[no-untyped-def]
+    """A 128-bit number of a batch more in a row."""
     total = np.uint64(rows[g, at]) + np.uint64(batch[i, at])
     carry = np.int64(1) if total < np.uint64(batch[i, at]) else np.int64(0)
     rows[g, at] = np.int64(total)
@@ -192,7 +193,7 @@ def combine_one(op, at, rows, row_floats, g, batch, batch_floats, i):  # type: i
     elif op == XOR:
         rows[g, at] ^= batch[i, at]
     elif op == WIDE_ADD:
-        _add_wide(rows, g, batch, i, at)
+        add_wide(rows, g, batch, i, at)
     elif op == FLOAT_ADD:
         _add_floats(row_floats, g, batch_floats, i, at)
     elif op == VARIANCE:

@@ -44,7 +44,7 @@ def _lift_numbers(
     state: State, columns: Sequence[tuple[Words, Valid | None]], arguments: Sequence[pa.Array]
 ) -> list[Words]:
     words = columns[0][0]
-    if state.lift in (Lift.WORD, Lift.BITS, Lift.WHOLE):
+    if state.lift is Lift.WORD:
         return [words]
     if state.lift is Lift.WIDE:
         return [words, words >> 63]

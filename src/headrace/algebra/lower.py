@@ -34,7 +34,7 @@ def is_slot(recipe: Recipe, extents: Sequence[tuple[int, int]]) -> bool:
     """
     if recipe.lower == "count":
         return True
-    if recipe.lower not in ("integer_sum", "extreme", "bits") or integers_of(recipe.type) is None:
+    if recipe.lower not in ("integer_sum", "word") or integers_of(recipe.type) is None:
         return False
     *_, (fewest, most) = extents
     if recipe.lower == "integer_sum":
@@ -202,8 +202,7 @@ _LOWER: Mapping[str, Lower] = {
     "integer_average": _integer_average,
     "decimal_sum": _decimal_sum,
     "decimal_average": _decimal_average,
-    "extreme": _word,
-    "bits": _word,
+    "word": _word,
     "variance": _variance(lambda n, m2: m2 / n, least=1),
     "sample_variance": _variance(lambda n, m2: m2 / (n - 1), least=2),
     "deviation": _variance(lambda n, m2: np.sqrt(m2 / n), least=1),
@@ -214,5 +213,4 @@ _LOWER: Mapping[str, Lower] = {
     "sample_covariance": _covariance(lambda n, products: products / (n - 1), least=2),
     "correlation": _correlation,
     "taken": _taken,
-    "taken_by_order": _taken,
 }

@@ -7,8 +7,10 @@ words: their integers are ranks, which mean something only within the column tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,15 +23,15 @@ def has_order(kind: pa.DataType) -> bool:
     return fits_word(kind) or pa.types.is_decimal128(kind) or _is_bytes(kind)
 
 
-def rank(array: pa.Array) -> tuple[Words, Valid | None]:
-    """Integers in the order of the values (for nulls, one and the same) and which are not null; None says all.
+def rank(array: pa.Array) -> Words:
+    """Integers in the order of the values; for nulls, one and the same.
 
-    >>> rank(pa.array(["b", "é", "", "b"]))[0].tolist()
+    >>> rank(pa.array(["b", "é", "", "b"])).tolist()
     [1, 2, 0, 1]
     """
     if fits_word(array.type):
-        return to_words(array)
-    codes, values, valid = _encode(array)
+        return to_words(array)[0]
+    codes, values, _ = _encode(array)
     if pa.types.is_decimal128(array.type):
         low, high = wide_words(values)
         order = np.lexsort((low.view(np.uint64), high))
@@ -38,11 +40,11 @@ def rank(array: pa.Array) -> tuple[Words, Valid | None]:
         order = np.asarray(pc.array_sort_indices(values))
     ranks = np.zeros(max(len(order), 1), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    return ranks[codes], valid
+    return ranks[codes]
 
 
 def identify(array: pa.Array) -> tuple[Words, Valid | None]:
-    """As `rank`, but the integers only tell values apart: cheaper where the order is of no use."""
+    """Integers that tell values apart, cheaper than ranks, and which values are not null; None says all."""
     if fits_word(array.type):
         return to_words(array)
     codes, _, valid = _encode(array)
@@ -57,7 +59,7 @@ def sort_rows(columns: Sequence[Words]) -> Words:
     return np.lexsort(columns[::-1]) if key is None else np.argsort(key)
 
 
-def first_rows(*columns: Words) -> Words:
+def first_rows(*columns: npt.NDArray[np.integer[Any]]) -> Words:
     """Where a row differs from the one before it: where each group begins in rows that are sorted by group."""
     if len(columns[0]) == 0:
         return np.empty(0, dtype=np.int64)

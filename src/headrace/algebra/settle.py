@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.algebra.combine import fold
 from headrace.algebra.lift import lift
@@ -15,7 +14,7 @@ from headrace.algebra.lower import Overflow, divide_decimals, lower, with_nulls
 from headrace.algebra.ops import Floats, Op, Words
 from headrace.algebra.ranks import first_rows, identify, rank, sort_rows
 from headrace.algebra.states import Recipe
-from headrace.algebra.words import Valid, valid_of, wide_words
+from headrace.algebra.words import Valid, truth, valid_of, wide_words
 
 _HALF = np.int64(2**32 - 1)
 _EXACT_INTEGER = 2**53
@@ -71,8 +70,7 @@ def states(bag: Bag, recipe: Recipe) -> pa.Array:
 
 
 def _count_true(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
-    true = np.asarray(pc.fill_null(bag.values[0], False), dtype=np.bool_)
-    return pa.array(np.bincount(bag.groups[true], minlength=bag.number), pa.int64())
+    return pa.array(np.bincount(bag.groups[truth(bag.values[0])], minlength=bag.number), pa.int64())
 
 
 def _decimal_sum(bag: Bag, kind: pa.DataType, _: Sequence[float]) -> pa.Array:
@@ -116,7 +114,7 @@ def _wide_totals(bag: Bag, kind: pa.DataType) -> tuple[Words, Words, Words]:
 
 
 def _extreme(descending: bool) -> Settle:
-    """The least or greatest value; any one, of any_value, is the least, so that equal bags give equal answers."""
+    """The least or greatest value."""
 
     def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
         bag = bag.only(valid_of(bag.values[0]))
@@ -138,7 +136,7 @@ def _by_order(descending: bool) -> Settle:
 
 def _is_extreme(bag: Bag, values: pa.Array, descending: bool) -> Valid:
     """Which rows have the least (or greatest) of their group's values, none of which is null."""
-    ranks, _ = rank(values)
+    ranks = rank(values)
     (best,) = fold(Op.MAX if descending else Op.MIN, [ranks], bag.groups, bag.number)
     extreme: Valid = ranks == best[bag.groups]
     return extreme
@@ -149,7 +147,7 @@ def _mode(descending: bool) -> Settle:
 
     def settle(bag: Bag, _: pa.DataType, __: Sequence[float]) -> pa.Array:
         bag = bag.only(valid_of(bag.values[0]))
-        ranks, _valid_ranks = rank(bag.values[0])
+        ranks = rank(bag.values[0])
         columns = [bag.groups, ~ranks if descending else ranks]
         order = sort_rows(columns)
         starts = first_rows(*(column[order] for column in columns))
@@ -170,7 +168,7 @@ def _percentile(discrete: bool, descending: bool) -> Settle:
 
     def settle(bag: Bag, kind: pa.DataType, fractions: Sequence[float]) -> pa.Array:
         bag = _weighted(bag)
-        ranks, _ = rank(bag.values[0])
+        ranks = rank(bag.values[0])
         if descending:
             ranks = ~ranks
         order = sort_rows([bag.groups, ranks])
@@ -249,7 +247,6 @@ SETTLE: Mapping[str, Settle] = {
     "max": _extreme(descending=True),
     "min_by": _by_order(descending=False),
     "max_by": _by_order(descending=True),
-    "any_value": _extreme(descending=False),
     "mode": _mode(descending=False),
     "mode_descending": _mode(descending=True),
     "percentile": _percentile(discrete=False, descending=False),

@@ -25,11 +25,7 @@ class Lift(Enum):
     ONE = "one"
     """1 for every record that counts."""
     WORD = "word"
-    """The value as a word that orders as the value does."""
-    BITS = "bits"
-    """The integer itself, for bit operations."""
-    WHOLE = "whole"
-    """The integer or unscaled decimal."""
+    """The value as a word that orders as the value does: of an integer or unscaled decimal, itself."""
     WIDE = "wide"
     """The integer or unscaled decimal, in 128 bits."""
     FLOAT = "float"
@@ -170,7 +166,7 @@ def _total_recipe(answer: str) -> Make:
         if not (pa.types.is_integer(kind) or (pa.types.is_decimal128(kind) and fits_word(kind))):
             raise NoState(f"{aggregate.sql}: no {answer} is known for {kind}")
         narrow = fact.reach * fact.records <= INT_MAX
-        total = _state(aggregate, *((Op.ADD, Lift.WHOLE) if narrow else (Op.WIDE_ADD, Lift.WIDE)))
+        total = _state(aggregate, *((Op.ADD, Lift.WORD) if narrow else (Op.WIDE_ADD, Lift.WIDE)))
         if pa.types.is_integer(kind):
             return Recipe((total, count), f"integer_{answer}", pa.int64() if answer == "sum" else pa.float64())
         return Recipe((total, count), f"decimal_{answer}", decimal_type(answer, kind))
@@ -183,7 +179,7 @@ def _extreme_recipe(op: Op) -> Make:
         kind = facts[0].type
         if not fits_word(kind):
             raise NoState(f"{aggregate.sql}: no word for {kind}")
-        return Recipe((_state(aggregate, op, Lift.WORD), _count(aggregate, facts)), "extreme", kind)
+        return Recipe((_state(aggregate, op, Lift.WORD), _count(aggregate, facts)), "word", kind)
 
     return make
 
@@ -193,7 +189,7 @@ def _bits_recipe(op: Op) -> Make:
         kind = facts[0].type
         if not pa.types.is_integer(kind):
             raise NoState(f"{aggregate.sql}: {kind} is no integer")
-        return Recipe((_state(aggregate, op, Lift.BITS), _count(aggregate, facts)), "bits", kind)
+        return Recipe((_state(aggregate, op, Lift.WORD), _count(aggregate, facts)), "word", kind)
 
     return make
 
@@ -238,7 +234,7 @@ def _take_by_recipe(op: Op) -> Make:
         kinds = [fact.type for fact in facts]
         if not all(map(fits_word, kinds)):
             raise NoState(f"{aggregate.sql}: no word for one of {', '.join(map(str, kinds))}")
-        return Recipe((_state(aggregate, op, Lift.ORDERED_VALUE),), "taken_by_order", kinds[0])
+        return Recipe((_state(aggregate, op, Lift.ORDERED_VALUE),), "taken", kinds[0])
 
     return make
 

@@ -22,6 +22,7 @@ from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, send, slice_numbers
 from headrace.kernel.records import Coding, Records
 from headrace.kernel.rows import Rows
+from headrace.plan.levels import row_bytes, table_row_bytes
 from headrace.plan.plan import Node, Plan
 from headrace.plan.slices import Times, Windows
 from headrace.query import Expression
@@ -77,13 +78,12 @@ class LowLevel:
         self._budget = table_bytes(budget)
         below = [index for index in range(len(plan.nodes)) if plan.gathers(index) and not plan.rises(index)]
         sources = {index: next((way for way in plan.above(index) if way in below), None) for index in below}
-        windows: dict[int | None, float] = {}
+        made: dict[int | None, list[int]] = {}
         for index, source in sources.items():
             if isinstance(plan.nodes[index].slices, Windows):
-                windows[source] = windows.get(source, 0.0) + plan.rows[index]
+                made.setdefault(source, []).append(index)
             elif plan.nodes[index].ordered:
-                made = [child for child in plan.children(index) if not plan.gathers(child)]
-                windows[index] = windows.get(index, 0.0) + sum(plan.rows[child] for child in made)
+                made.setdefault(index, []).extend(c for c in plan.children(index) if not plan.gathers(c))
         self._stages: dict[int, _Stage] = {}
         live = open_from is not None
         for index, source in sources.items():
@@ -97,7 +97,7 @@ class LowLevel:
                 _ALWAYS if live else whole,
                 self._conditions,
                 self._stages[source] if source is not None else None,
-                self._enough(index, windows) if index in windows else _MANY_BYTES,
+                self._enough(index, made[index], len(made)) if index in made else _MANY_BYTES,
             )
         self._following = {
             index: [self._stages[other] for other in plan.below(index) if other in self._stages]
@@ -114,10 +114,12 @@ class LowLevel:
             at_source=True,
         )
 
-    def _enough(self, index: int, windows: Mapping[int | None, float]) -> int:
-        """The memory of rows that become windows together: their share, with room for these windows."""
-        more = windows[index] / max(1.0, self._plan.rows[index])
-        return int(self._budget / (_ROUND_SHARE * len(windows) * (1.0 + more)))
+    def _enough(self, index: int, made: Iterable[int], stages: int) -> int:
+        """The memory of rows of which nodes are made together: their share, with room for the rows of these."""
+        rows, nodes = self._plan.rows, self._plan.nodes
+        own = max(1.0, rows[index]) * table_row_bytes(nodes[index])
+        more = sum(rows[node] * row_bytes(nodes[node]) for node in made)
+        return int(self._budget / (_ROUND_SHARE * stages) * own / (own + more))
 
     def run(self, records: Iterable[tuple[pa.RecordBatch, int | None]]) -> Iterator[Piece]:
         """All records, each batch with the time that no later one goes below (where known)."""

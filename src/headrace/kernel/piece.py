@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.algebra.ops import Words
+from headrace.algebra.ranks import first_rows
 from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Plan
@@ -89,10 +90,10 @@ def _dealt(plan: Plan, index: int, rows: Rows, buckets: int, by_slice: bool) -> 
     numbers = slice_numbers(rows)
     order = np.lexsort((numbers, bucket_of))
     bucket_of, numbers = bucket_of[order], numbers[order]
-    edges = np.flatnonzero((numbers[1:] != numbers[:-1]) | (bucket_of[1:] != bucket_of[:-1])) + 1
+    starts = first_rows(bucket_of, numbers)
     parts = [
         Part(int(bucket_of[first]), first, end, int(numbers[first]))
-        for first, end in itertools.pairwise([0, *edges.tolist(), len(rows)])
+        for first, end in itertools.pairwise([*starts.tolist(), len(rows)])
     ]
     return order, parts
 

@@ -53,9 +53,9 @@ class Costs:
         each = self.record + self.record_key * keys + self.record_slot * slots + self.miss * depth(rows / tables)
         return records * each + self.groups(rows, slots)
 
-    def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
+    def from_rows(self, parent_rows: float, rows: float, slots: int, keys: int) -> float:
         """A node from another's rows."""
-        return parent_rows * self.each_row(rows, slots, keys, tables) + self.groups(rows, slots)
+        return parent_rows * self.each_row(rows, slots, keys) + self.groups(rows, slots)
 
     def each_row(self, rows: float, slots: int, keys: int, tables: float = 1.0) -> float:
         """A row of a parent, into a node of so many rows."""

@@ -118,7 +118,7 @@ class Lattice:
         records = max(map(self._records_of, self._wanted), default=0.0)
         own = ((self.rows(shape), self._slots_of(states)) for shape, states in self._wanted.items())
         return self._costs.from_records(records, 0.0, 0, 0) + sum(
-            self._costs.from_rows(0.0, rows, slots, 0) for rows, slots in own
+            self._costs.groups(rows, slots) for rows, slots in own
         )
 
     def settled(self, phantoms: Collection[Shape]) -> Tree[Shape]:

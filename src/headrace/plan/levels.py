@@ -45,9 +45,14 @@ def travelling(plan: Plan, span_us: int | None, tasks: int) -> float:
     return max(rows, default=0.0)
 
 
+def slice_share(slices: Times | None, span_us: int | None, cut: int = 1) -> float:
+    """Which part of all that a stream has is in one slice, or in so many; in all of them, where nobody knows."""
+    return 1.0 if slices is None or not span_us else min(1.0, cut * slices.length_us / span_us)
+
+
 def _cut_share(slices: Times | None, span_us: int | None, tasks: int) -> float:
     """Which part of all slices is not whole in any task: each edge between two tasks cuts one."""
-    return 1.0 if slices is None or not span_us else min(1.0, (tasks - 1) * slices.length_us / span_us)
+    return slice_share(slices, span_us, tasks - 1)
 
 
 _MOST_ALIKE = 1 / 3
@@ -131,8 +136,7 @@ class _Placing:
     def _bytes(self, index: int) -> float:
         """What a task needs for the rows of one slice."""
         node = self._plan.nodes[index]
-        share = min(1.0, node.slices.length_us / self._span_us) if node.slices else 1.0
-        return self._plan.rows[index] * share * _row_bytes(node)
+        return self._plan.rows[index] * slice_share(node.slices, self._span_us) * table_row_bytes(node)
 
     def _best_group(self, waiting: Sequence[int]) -> _Group | None:
         found = [group for node in range(len(self._plan.nodes)) for group in self._groups(node, waiting)]
@@ -292,8 +296,14 @@ _INDEX_BYTES = 32
 """What a table needs to find a row: four entries of four bytes, and as many for room that it may not use."""
 
 
-def _row_bytes(node: Node) -> int:
-    return 8 * (_WORDS + _slots(node)) + _INDEX_BYTES
+def row_bytes(node: Node) -> int:
+    """What a row takes, about."""
+    return 8 * (_WORDS + _slots(node))
+
+
+def table_row_bytes(node: Node) -> int:
+    """What a row takes in a table that finds it."""
+    return row_bytes(node) + _INDEX_BYTES
 
 
 def _slots(node: Node) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.algebra.bag import BagRecipe, bag_arguments, make_bag_recipe
+from headrace.algebra.ops import count_slots
 from headrace.algebra.ranks import has_order
 from headrace.algebra.states import Fact, NoState, State, make_recipe
 from headrace.plan.guard import Guarded
@@ -111,7 +112,7 @@ def states_of(members: Iterable[Member]) -> dict[State, None]:
 
 def slots_of(states: Iterable[State]) -> int:
     """How many slots some states have."""
-    return sum(state.slots for state in states)
+    return count_slots(state.op for state in states)
 
 
 def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
@@ -120,6 +121,6 @@ def _recipe(aggregate: Aggregate, facts: Facts) -> AnyRecipe:
         return make_recipe(aggregate, [facts[a] for a in aggregate.arguments if a.sql != "*"])
     except NoState as no_state:
         try:
-            return make_bag_recipe(aggregate, [facts[argument].type for argument in bag_arguments(aggregate)])
+            return make_bag_recipe(aggregate, [facts[a].type for a in bag_arguments(aggregate) if a.sql != "*"])
         except NoState as no_bag:
             raise NoState(f"{no_state}; {no_bag}") from no_bag

@@ -45,7 +45,7 @@ class Pair(NamedTuple):
     def of(window: Window) -> Pair:
         """The pair of a window."""
         slide_us, start_us = window.slide_us, window.offset_us % window.slide_us
-        if window.range_us < slide_us:
+        if window.hopping:
             return Pair(slide_us, start_us, window.range_us, gap=True)
         length_us = window.range_us % slide_us or slide_us
         if 2 * length_us == slide_us:
@@ -285,7 +285,7 @@ class Windows:
     def has_edges_of(self, other: Slices) -> bool:
         """Whether no window crosses an edge of other slices: only those with gaps can be so."""
         window = self.window
-        apart = self.time == other.time and window.range_us <= window.slide_us
+        apart = self.time == other.time and not window.overlapping
         return apart and all(
             period_us % window.slide_us == 0
             and ((inside := (phase_us - self.offset_us) % window.slide_us) == 0 or inside >= window.range_us)
@@ -296,12 +296,12 @@ class Windows:
         """When windows begin."""
         return numbers * self.window.slide_us + self.offset_us
 
-    def first_from(self, time_us: int) -> int:
-        """The number of the first window that begins at a time or later."""
+    def first_from(self, time_us: Time) -> Time:
+        """The number of the first window that begins at a time or later, or for each of some."""
         return -((self.offset_us - time_us) // self.window.slide_us)
 
-    def open_at(self, time_us: int) -> int:
-        """The number of the first window that has not ended at a time."""
+    def open_at(self, time_us: Time) -> Time:
+        """The number of the first window that has not ended at a time, or for each of some."""
         return (time_us - self.window.range_us - self.offset_us) // self.window.slide_us + 1
 
     def numbers_at(self, times: Words) -> Words:

@@ -19,6 +19,7 @@ from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
 from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
+from headrace.plan.levels import slice_share
 from headrace.plan.member import Facts
 from headrace.plan.plan import Plan
 from headrace.plan.shapes import Filters
@@ -310,7 +311,7 @@ def _grids(plan: Plan, time: Expression, span_us: int, travel: float) -> list[Gr
         gathers = plan.gathers(index) and not plan.rises(index)
         # Wherever tasks are cut, some windows that overlap are cut too.
         if gathers and isinstance(node.slices, Slices) and node.slices.time == time:
-            rows = plan.rows[index] * min(1.0, node.slices.length_us / span_us)
+            rows = plan.rows[index] * slice_share(node.slices, span_us)
             cuts[node.slices] = cuts.get(node.slices, 0.0) + rows * travel
     return [Grid(slices, cut) for slices, cut in cuts.items()]
 

@@ -1,5 +1,5 @@
 """Streams: what queries read."""
 
-from headrace.sources.stream import Column, Stream
+from headrace.sources.stream import Stream
 
-__all__ = ["Column", "Stream"]
+__all__ = ["Stream"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from headrace.algebra.combine import WIDE_ADD, XOR, plus_floats
+from headrace.algebra.combine import WIDE_ADD, XOR, add_wide, plus_floats
 from headrace.algebra.ops import Op, Words
 
 FITTING = frozenset({Op.ADD, Op.XOR, Op.WIDE_ADD, Op.FLOAT_ADD})
@@ -44,11 +44,11 @@ def _add_up(op, slots, before):  # type: ignore[no-untyped-def]
     for i in range(len(slots)):
         if op == XOR:
             before[i + 1, 0] = before[i, 0] ^ slots[i, 0]
-            continue
-        before[i + 1, 0] = before[i, 0] + slots[i, 0]
-        if op == WIDE_ADD:
-            carry = np.uint64(before[i + 1, 0]) < np.uint64(slots[i, 0])
-            before[i + 1, 1] = before[i, 1] + slots[i, 1] + np.int64(carry)
+        elif op == WIDE_ADD:
+            before[i + 1, 0], before[i + 1, 1] = before[i, 0], before[i, 1]
+            add_wide(before, i + 1, slots, i, 0)
+        else:
+            before[i + 1, 0] = before[i, 0] + slots[i, 0]
 
 
 @numba.njit(nogil=True, cache=True)

@@ -12,9 +12,7 @@ from headrace.plan.search.one import one
 from headrace.plan.search.randomized import randomized
 from headrace.plan.space import Space, Tree
 
-Search = Callable[[Space[Any]], Tree[Any]]
-
-SEARCHES: Mapping[str, Search] = {
+SEARCHES: Mapping[str, Callable[[Space[Any]], Tree[Any]]] = {
     "none": none,
     "one": one,
     "greedy": greedy,
@@ -23,4 +21,4 @@ SEARCHES: Mapping[str, Search] = {
 }
 DEFAULT = "randomized"
 
-__all__ = ["DEFAULT", "SEARCHES", "Search", "exhaustive", "greedy", "none", "one", "randomized"]
+__all__ = ["DEFAULT", "SEARCHES", "exhaustive", "greedy", "none", "one", "randomized"]

@@ -16,9 +16,9 @@ from headrace.plan.search.none import none
 from headrace.plan.search.steiner import steiner
 from headrace.plan.space import N, Space, Tree, edge_costs, gain, phantoms_of, pruned, variants_below
 
-ROUNDS = 50
+_ROUNDS = 50
 """The seed's c1; its c2, the unions of a round, is the number of wanted nodes."""
-BUDGET_S = 2.0
+_BUDGET_S = 2.0
 """No round begins later than this. What ends before does not depend on the clock."""
 _SHARE = 0.02
 _NS_PER_PAIR = 10_000
@@ -30,15 +30,15 @@ _MOST_NODES = 32
 """A larger graph has only phantoms that pay by themselves."""
 
 
-def randomized(space: Space[N], *, seed: int = 0, rounds: int = ROUNDS, budget_s: float = BUDGET_S) -> Tree[N]:
+def randomized(space: Space[N], *, seed: int = 0) -> Tree[N]:
     """The best tree found; the same one for the same seed, unless the budget cuts the search short."""
-    end = time.monotonic() + budget_s
+    end = time.monotonic() + _BUDGET_S
     best = min(greedy(space), none(space), key=lambda tree: tree.cost)
     worth = round(_SHARE * best.cost / (_NS_PER_PAIR * max(1, len(space.wanted)) ** 2))
     draw = random.Random(seed)
     tried: set[N] = set()
     wanted = set(space.wanted)
-    for _ in range(min(rounds, worth)):
+    for _ in range(min(_ROUNDS, worth)):
         if time.monotonic() > end:
             break
         fresh = _draw(space, best, draw) - tried

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
+from headrace.algebra.ranks import first_rows
 from headrace.kernel.due import stretch_of
 from headrace.kernel.narrow import Column, array_of
 from headrace.query import Window
@@ -60,12 +61,12 @@ def by_window(
 def _runs(columns: Columns) -> Iterator[tuple[int, Columns]]:
     """Rows of one window each, with its number: few, for rows come mostly in order."""
     numbers = np.asarray(columns[0])
-    edges = np.flatnonzero(np.diff(numbers)) + 1
-    if len(edges) > _MOST_RUNS and len(edges) >= len(np.unique(numbers)):
+    starts = first_rows(numbers)
+    if len(starts) > _MOST_RUNS and len(starts) > len(np.unique(numbers)):
         order = np.argsort(numbers, kind="stable")
         columns, numbers = [column.take(pa.array(order)) for column in columns], numbers[order]
-        edges = np.flatnonzero(np.diff(numbers)) + 1
-    for first, end in itertools.pairwise([0, *edges.tolist(), len(numbers)]):
+        starts = first_rows(numbers)
+    for first, end in itertools.pairwise([*starts.tolist(), len(numbers)]):
         yield int(numbers[first]), [column.slice(first, end - first) for column in columns]
 
 

@@ -103,8 +103,7 @@ def _overlap(window: Window) -> int:
 def given_before(window: Window, standing: Standing, times: Words) -> Words:
     """How many windows of each record have been given already."""
     windows = Windows(window)
-    latest = (times - windows.offset_us) // window.slide_us
-    earliest = (times - window.range_us - windows.offset_us) // window.slide_us + 1
     first, end = given_windows(window, standing)
-    count: Words = np.clip(np.minimum(latest, end - 1) - np.maximum(earliest, first) + 1, 0, None)
+    ended = np.minimum(windows.first_from(times + 1), end)
+    count: Words = np.clip(ended - np.maximum(windows.open_at(times), first), 0, None)
     return count
