@@ -74,7 +74,7 @@ WINDOWED = {
 
 def test_queries_share_a_phantom_that_is_small() -> None:
     assert plan_of(sizes_of(src=10, dst=20), **WINDOWED).explain() == (
-        "3 queries from 1 passes over the records\n"
+        "3 queries from 1 root\n"
         "- (src, dst) per 5 minutes: phantom [low level, 3 states, dealt by 5 minutes]\n"
         "  - (src) per 5 minutes: by_src [low level, 3 states]\n"
         "    - (no keys) per 5 minutes: total [low level, 1 states]\n"
@@ -97,7 +97,7 @@ def test_longer_windows_come_from_shorter_ones() -> None:
         sliding="SELECT src, count(*) FROM t GROUP BY window(ts, '15 minutes', '5 minutes', '2 minutes'), src",
     )
     assert plan.explain() == (
-        "4 queries from 1 passes over the records\n"
+        "4 queries from 1 root\n"
         "- (src) per 1 minute: minute [low level, 1 states, dealt by 15 minutes]\n"
         "  - (src) per slice of 2 windows (3.75 minutes on average): phantom [low level, 1 states]\n"
         "    - (src) per 15 minutes: quarter [low level, 1 states]\n"
@@ -131,7 +131,7 @@ FILTERED = {
 def test_a_filter_can_be_a_key_of_a_phantom() -> None:
     plan = plan_of(sizes_of(src=1000, dst=10), **FILTERED)
     assert plan.explain() == (
-        "2 queries from 1 passes over the records\n"
+        "2 queries from 1 root\n"
         "- (src, whether port = 443): phantom [low level, 1 states, dealt by src]\n"
         "  - (src) where port = 443: web [high level, 1 states]\n"
         "  - (src): all [high level, 1 states]"
@@ -156,7 +156,7 @@ def test_a_filter_that_keys_decide_needs_no_mark() -> None:
     queries = {**FILTERED, "ports": "SELECT src, port, count(*) FROM t GROUP BY src, port"}
     plan = plan_with(FACTS, sizes_of(src=100, port=50), queries, filters=Filters({WEB: [PORT]}))
     assert plan.explain() == (
-        "3 queries from 1 passes over the records\n"
+        "3 queries from 1 root\n"
         "- (src, port): ports [low level, 1 states, dealt by src]\n"
         "  - (src) where port = 443: web [high level, 1 states]\n"
         "  - (src): all [high level, 1 states]"
@@ -179,7 +179,7 @@ def test_a_filter_within_another_comes_from_its_records() -> None:
     sizes = sizes_of(src=10, port=20)
     plan = plan_with(FACTS, sizes, queries, filters=Filters({WEB: [PORT]}, {WEB: [OPEN]}))
     assert plan.explain() == (
-        "2 queries from 1 passes over the records\n"
+        "2 queries from 1 root\n"
         "- (src, port) where port > 0: wide [low level, 1 states, dealt by src]\n"
         "  - (src) where port = 443: narrow [high level, 1 states]"
     )
@@ -269,7 +269,7 @@ def test_bags_come_from_finer_nodes() -> None:
         sizes="SELECT src, median(bytes), count(*) FROM t GROUP BY src",
     )
     assert plan.explain() == (
-        "3 queries from 2 passes over the records\n"
+        "3 queries from 2 roots\n"
         "- (src, dst): pairs [low level, 3 states, dealt by src]\n"
         "  - (dst): by_dst [high level, 2 states]\n"
         "- (src, bytes): sizes [low level, 1 states, dealt by src]"

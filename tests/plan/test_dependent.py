@@ -38,7 +38,7 @@ def sample() -> dict[str, npt.NDArray[np.int64]]:
 
 def deciding_of(columns: dict[str, npt.NDArray[np.int64]]) -> Deciding:
     block = {Expression.parse(name): pa.array(values) for name, values in columns.items()}
-    return Deciding(Sizes([block], 1_000_000, None))
+    return Deciding(Sizes([block], 1_000_000, None).values)
 
 
 def steps_of(deciding: Deciding, keys: str, others: str) -> list[str] | None:
@@ -83,7 +83,7 @@ def test_keys_that_the_sample_does_not_have_decide_nothing() -> None:
     deciding = deciding_of(sample())
     assert steps_of(deciding, "addr", "unknown") is None
     assert steps_of(deciding, "unknown", "addr") is None
-    assert Deciding(Sizes()).same_groups([named("a"), named("a b")]) == [[0], [1]]
+    assert Deciding(Sizes().values).same_groups([named("a"), named("a b")]) == [[0], [1]]
 
 
 def test_groups_are_counted_by_the_keys_that_decide() -> None:

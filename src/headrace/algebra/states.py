@@ -16,7 +16,7 @@ from headrace.algebra.ops import INT_MAX, Op, slot_count
 from headrace.algebra.words import MOST_DECIMAL_DIGITS, fits_word
 from headrace.query import Aggregate, Expression
 from headrace.query.aggregate import BLIND_TO_REPEATS
-from headrace.query.having import all_of
+from headrace.query.condition import all_of
 
 
 class Lift(Enum):

@@ -158,3 +158,14 @@ def decimals(low: Words, high: Words, valid: Valid | None, kind: pa.DataType) ->
     halves[1::2] = high
     nulls = None if valid is None else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(kind, len(low), [nulls, pa.py_buffer(halves)])
+
+
+def mix(words: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    """A hash of each word, good for sums: a step of splitmix64, which gives different words different hashes."""
+    mixed = words + np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed

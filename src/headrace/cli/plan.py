@@ -91,7 +91,7 @@ def _make_plans(workload: Workload, stream: Stream, searches: Sequence[str]) -> 
 def _compare(workload: Workload, stream: Stream) -> Table:
     searches = [search for search in SEARCHES if search != "exhaustive"]
     table = Table("search", title="seconds of one core, by estimate", title_justify="left")
-    for heading in ("tree", "of unshared", "passes", "nodes", "phantoms", "planned in"):
+    for heading in ("tree", "of unshared", "roots", "nodes", "phantoms", "planned in"):
         table.add_column(heading, justify="right")
     plans = _make_plans(workload, stream, ["none", *searches])
     next(plans)  # the first one takes longer, whatever it is

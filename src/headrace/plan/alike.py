@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.uint64]
 
 
 @numba.njit(nogil=True, cache=True, inline="always")

@@ -7,13 +7,12 @@ That the sample has no exception does not prove that there is none: the kernel a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace.plan.alike import first_alike
+from headrace.plan.alike import Hashes, first_alike
 from headrace.plan.plan import Dependency
 from headrace.query import Expression
 
@@ -27,18 +26,12 @@ Keys = tuple[Expression, ...]
 Places = npt.NDArray[np.int32]
 
 
-class Sample(Protocol):
-    """Some records."""
-
-    def values(self, key: Expression) -> npt.NDArray[np.uint64] | None:
-        """Hashes of a key's values; None where the key is not known."""
-
-
 class Deciding:
     """Which keys decide which; found in the sample when it is first asked."""
 
-    def __init__(self, sample: Sample) -> None:
-        self._sample = sample
+    def __init__(self, values: Callable[[Expression], Hashes | None]) -> None:
+        """`values` gives hashes of a key's values in some records, or None where the key is not known."""
+        self._values = values
         self._agreed: dict[tuple[Keys, Expression, int | None], bool] = {}
         self._repeated: dict[tuple[Keys, int | None], bool] = {}
         self._alike: dict[tuple[Keys, int | None], Places | None] = {}
@@ -113,7 +106,7 @@ class Deciding:
         """Whether each of the first rows, or of all, agrees with an earlier one, if there is any."""
         place = keys, other, rows
         if place not in self._agreed:
-            same, decided = self._first_alike(keys, rows), self._sample.values(other)
+            same, decided = self._first_alike(keys, rows), self._values(other)
             self._agreed[place] = (
                 same is not None and decided is not None and bool((decided[same] == decided[:rows]).all())
             )
@@ -132,7 +125,7 @@ class Deciding:
     def _first_alike(self, keys: Keys, rows: int | None) -> Places | None:
         """For each of the first rows, or of all, the first that has the same keys; None where one is not known."""
         if (keys, rows) not in self._alike:
-            known = [values[:rows] for key in keys if (values := self._sample.values(key)) is not None]
+            known = [values[:rows] for key in keys if (values := self._values(key)) is not None]
             self._alike[keys, rows] = first_alike(np.add.reduce(known)) if len(known) == len(keys) > 0 else None
         return self._alike[keys, rows]
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from headrace.plan.growth import Hashes
+from headrace.plan.alike import Hashes
 
 
 def gee(hashes: Hashes, records: float) -> float:

@@ -28,9 +28,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from headrace.plan.alike import no_rows, place_of
-
-Hashes = npt.NDArray[np.uint64]
+from headrace.plan.alike import Hashes, no_rows, place_of
 
 _USUAL = 0.2
 """What the power of q usually is above 1. It was chosen, with the number of blocks and `_STRICT`, for the least

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from headrace.query import Aggregate, Expression, Query
-from headrace.query.having import all_of, is_constant
+from headrace.query.condition import all_of, is_constant
 
 Safe = Callable[[Expression], bool]
 """Says that an expression raises for no record, whatever is in it."""

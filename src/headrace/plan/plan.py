@@ -90,9 +90,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Which rows of a root go to one bucket: those of an equal epoch, of an equal key, of both; or all of them.
+    """Which rows go to one bucket, of a root or of a node that is carried.
 
-    An epoch is a stretch of time that no window of the queries in question crosses.
+    Those of an equal epoch, of an equal key, of both; or all of them. An epoch is a stretch of time that no window of
+    the queries in question crosses.
     """
 
     epoch: Slices | None = None

@@ -149,7 +149,8 @@ def _walk(plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _headline(plan: Plan) -> str:
-    return f"{len(plan.answers)} queries from {len(plan.roots)} passes over the records"
+    queries = "1 query" if len(plan.answers) == 1 else f"{len(plan.answers)} queries"
+    return f"{queries} from {_count(len(plan.roots), 'root')}"
 
 
 def line(plan: Plan, index: int) -> str:

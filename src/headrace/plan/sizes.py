@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.words import Valid, fits_word, to_words, truth
+from headrace.algebra.words import Valid, fits_word, mix, to_words, truth
+from headrace.plan.alike import Hashes
 from headrace.plan.dependent import Deciding
-from headrace.plan.growth import Hashes, Sampled
+from headrace.plan.growth import Sampled
 from headrace.plan.slices import Times
 from headrace.query import Expression
 
@@ -86,7 +87,7 @@ class Sizes:
     @functools.cached_property
     def deciding(self) -> Deciding:
         """Which keys decide which others."""
-        return Deciding(self)
+        return Deciding(self.values)
 
     def values(self, key: Expression) -> Hashes | None:
         """Hashes of a key's values in the sample's records; None where the key is not known."""
@@ -184,14 +185,14 @@ def hash_column(column: pa.Array, seed: int) -> Hashes:
 
     It is good for sums: that of the hashes of several columns is a hash of their values together.
     """
-    null = _mix(np.zeros(1, dtype=np.uint64), ~seed)
+    null = mix(np.zeros(1, dtype=np.uint64), ~seed)
     if pa.types.is_dictionary(column.type):
         # A dictionary may have a value twice, and null as a value.
         values = np.append(hash_column(column.dictionary, seed), null)
         places = column.indices.cast(pa.int64()).fill_null(len(values) - 1)
         return np.take(values, np.asarray(places))
     words, valid = to_words(column if fits_word(column.type) else _codes(column))
-    hashes = _mix(words.view(np.uint64), seed)
+    hashes = mix(words.view(np.uint64), seed)
     return hashes if valid is None else np.where(valid, hashes, null)
 
 
@@ -199,12 +200,3 @@ def _codes(column: pa.Array) -> pa.Array:
     if pa.types.is_nested(column.type):  # Arrow has no codes for these
         column = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
     return column.dictionary_encode().indices.cast(pa.int64())
-
-
-def _mix(words: Hashes, seed: int) -> Hashes:
-    """The last steps of splitmix64."""
-    h = words + np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    h ^= h >> np.uint64(31)
-    return h

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from headrace.query.aggregate import find_aggregates, parse_aggregate, peel
+from headrace.query.condition import conjuncts, is_constant
 from headrace.query.dialect import span_of
 from headrace.query.functions import BARE_FUNCTIONS, NOT_REPEATABLE, spark_functions
-from headrace.query.having import conjuncts, is_constant
 from headrace.query.query import Obstacle
 from headrace.query.source import Source
 from headrace.query.window import is_call
@@ -47,8 +47,10 @@ def find_obstacles(
     foreign = list(_foreign(tree, source))
     found = foreign or [*_own(tree, windowed), *_calls(tree, source, columns)]
     # A reason is given once, at the first place where it holds.
-    places = {reason: source.problem(reason, span_of(node)) for reason, node in reversed(found)}
-    return tuple(Obstacle(reason, places[reason], bool(foreign)) for reason in dict.fromkeys(r for r, _ in found))
+    places: dict[str, exp.Expr] = {}
+    for reason, node in found:
+        places.setdefault(reason, node)
+    return tuple(Obstacle(source.problem(reason, span_of(node)), bool(foreign)) for reason, node in places.items())
 
 
 def _foreign(tree: exp.Expr, source: Source) -> Found:

@@ -138,7 +138,7 @@ class _Parse:
                 stray = self._window_of_records(grouping, clauses)
         except UnreadWindow:
             reason = "a window() with arguments that are no plain constants"
-            return self._unshareable((Obstacle(reason, self.source.problem(reason)),))
+            return self._unshareable((Obstacle(self.source.problem(reason)),))
         if stray is not None:
             return self._unshareable((stray,))
         outputs = tuple(self._output(item) for item in select.expressions)
@@ -240,7 +240,7 @@ class _Parse:
         for node in (*keys, *(node for clause in clauses for node in find_aggregates(clause))):
             for column in filter(self._is_window, node.find_all(exp.Column)):
                 reason = "the window in an aggregate, or in a key that is about records"
-                return Obstacle(reason, self.source.problem(reason, span_of(column)))
+                return Obstacle(self.source.problem(reason, span_of(column)))
         return None
 
     def _stray_window(
@@ -254,7 +254,7 @@ class _Parse:
             filtering = call.find_ancestor(exp.Where, exp.Group) is not None
             if filtering or parse_window(call, self.source, self.qualifiers) != window:
                 reason = "window() other than as a key of the GROUP BY"
-                return Obstacle(reason, self.source.problem(reason, span_of(call)))
+                return Obstacle(self.source.problem(reason, span_of(call)))
         return None
 
     def _keys(self, grouping: list[exp.Expr], window: Window | None) -> tuple[Expression, ...]:
@@ -280,7 +280,7 @@ class _Parse:
                 name = column_parts(column)[0].lower()
                 if name in seen and name not in self.columns:
                     reason = f"'{name}' refers to another column of the same SELECT list"
-                    yield Obstacle(reason, self.source.problem(reason, span_of(column)))
+                    yield Obstacle(self.source.problem(reason, span_of(column)))
             if isinstance(item, exp.Alias):
                 seen.add(item.alias.lower())
 

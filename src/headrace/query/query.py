@@ -50,9 +50,12 @@ class Obstacle:
     `foreign`: the query has other relations than the stream, so its names cannot be checked against the stream.
     """
 
-    reason: str
     place: Problem = field(compare=False, repr=False)
     foreign: bool = False
+    reason: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", self.place.message)
 
     def __str__(self) -> str:
         return self.reason
@@ -62,8 +65,8 @@ class Obstacle:
 class Query:
     """One standing aggregate query over one stream.
 
-    The parts (`outputs` and all below) are filled in for queries that can be shared; a query with an obstacle is
-    its text, which plain Spark runs. `bracketed`: the text spells the window as `[RANGE ... SLIDE ...]`, which
+    The parts (`outputs` to `offset`) are filled in for queries that can be shared; a query with an obstacle is its
+    text, which plain Spark runs. `bracketed`: the text spells the window as `[RANGE ... SLIDE ...]`, which
     Spark cannot read.
     """
 

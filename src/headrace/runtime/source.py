@@ -26,7 +26,7 @@ from headrace.plan.shapes import Filters
 from headrace.plan.sizes import Block, Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression
-from headrace.query.having import parts_of
+from headrace.query.condition import parts_of
 from headrace.sources import Stream
 from headrace.sources.imply import implies
 from headrace.sources.parquet import Footer, RowGroup, Task, can_read, extent_of, read_footers, read_task
