@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.ops import INT_MAX, Words
-from headrace.algebra.words import Valid, fits_word, to_words, valid_of, wide_words
+from headrace.algebra.words import Valid, fits_word, is_text, to_words, valid_of, wide_words
 
 
 def has_order(kind: pa.DataType) -> bool:
@@ -100,7 +100,7 @@ def _encode(array: pa.Array) -> tuple[Words, pa.Array, Valid | None]:
     """A code for each row, the values of the codes, and which rows have one."""
     valid = valid_of(array)
     kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if is_text(kind):
         array = array.cast(pa.binary() if pa.types.is_string(kind) else pa.large_binary())
     encoded = array.dictionary_encode()
     codes = np.asarray(pc.fill_null(encoded.indices, 0)).astype(np.int64)
@@ -108,9 +108,4 @@ def _encode(array: pa.Array) -> tuple[Words, pa.Array, Valid | None]:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
+    return bool(is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

@@ -35,8 +35,18 @@ def fits_word(kind: pa.DataType) -> bool:
         or pa.types.is_float32(kind)
         or pa.types.is_float64(kind)
         or pa.types.is_date32(kind)
-        or (pa.types.is_timestamp(kind) and kind.unit == "us")
+        or is_time(kind)
     )
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether values are times as Spark has them, in microseconds."""
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are text, however long it may get in memory."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def to_integers(array: pa.Array) -> tuple[npt.NDArray[np.signedinteger[Any]], Valid | None]:

@@ -90,10 +90,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Which rows go to one bucket, of a root or of a node that is carried.
+    """Which rows of a root, or of a node that is carried, go to one bucket.
 
-    Those of an equal epoch, of an equal key, of both; or all of them. An epoch is a stretch of time that no window of
-    the queries in question crosses.
+    Those of an equal epoch, of an equal key, of both; or all of them. An epoch is a stretch of time that no window
+    of the queries in question crosses.
     """
 
     epoch: Slices | None = None

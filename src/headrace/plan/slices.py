@@ -22,7 +22,7 @@ from headrace.query import Expression, Window
 from headrace.query.interval import UNIT_US, format_interval
 
 Time = TypeVar("Time", int, Words)
-"""One time, or many."""
+"""One time, or many; or numbers of slices."""
 
 _COUNTED = 1 << 12
 """Edges that are looked at to tell how long slices are."""
@@ -189,8 +189,8 @@ class Slices:
         starts = times if self.equal else self.start_at(times)
         return (starts - self.offset_us) // self.unit_us
 
-    def start_of(self, numbers: Words) -> Words:
-        """When slices begin."""
+    def start_of(self, numbers: Time) -> Time:
+        """When a slice begins, or each of some."""
         return numbers * self.unit_us + self.offset_us
 
     def start_at(self, times: Words) -> Words:
@@ -292,9 +292,13 @@ class Windows:
             for period_us, phase_us in other.recurring
         )
 
-    def start_of(self, numbers: Words) -> Words:
-        """When windows begin."""
+    def start_of(self, numbers: Time) -> Time:
+        """When a window begins, or each of some."""
         return numbers * self.window.slide_us + self.offset_us
+
+    def end_of(self, numbers: Time) -> Time:
+        """When a window ends, or each of some."""
+        return self.start_of(numbers) + self.window.range_us
 
     def first_from(self, time_us: Time) -> Time:
         """The number of the first window that begins at a time or later, or for each of some."""
@@ -308,7 +312,7 @@ class Windows:
         """The numbers of all windows that any of the times is in."""
         latest = (times - self.offset_us) // self.window.slide_us
         back = latest[:, None] - np.arange(-(-self.window.range_us // self.window.slide_us))
-        return np.unique(back[self.start_of(back) + self.window.range_us > times[:, None]])
+        return np.unique(back[self.end_of(back) > times[:, None]])
 
     def counted(self, span_us: int) -> tuple[float, float]:
         """How many windows there are in so much time, and which part of all records each has."""

@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from headrace.algebra.ops import INT_MAX, INT_MIN
 from headrace.kernel.evaluate import Evaluator, numbers
-from headrace.kernel.evaluate.nodes import INTEGERS, UNZONED, ZONED, Apply, Constant, Node, Read
+from headrace.kernel.evaluate.nodes import INTEGERS, Apply, Constant, Node, Read
 from headrace.kernel.evaluate.operators import logic_of
 from headrace.sources.parquet import Extent
-from headrace.sources.skip import constant_range, outcomes
-
-_WHOLE = (*INTEGERS, ZONED, UNZONED)
+from headrace.sources.skip import WHOLE, constant_range, outcomes
 
 
 def implies(condition: Evaluator, other: Evaluator) -> bool:
@@ -52,7 +50,7 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
     if not isinstance(test, Apply):
         return None
     match test.function, test.options, test.operands:
-        case numbers.within, (items, _), (value,) if items.type in _WHOLE and len(items):
+        case numbers.within, (items, _), (value,) if items.type in WHOLE and len(items):
             words = items.cast(pa.int64()).to_pylist()
             name, least, most = "equal", min(words), max(words)
         case numbers.call, (str(name),), (value, Constant() as bound) if (word := _word(bound)) is not None:
@@ -75,7 +73,7 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
 def _column(value: Node) -> str | None:
     """The column whose whole numbers or times these values are."""
     match value:
-        case Read(type=kind, name=name) if kind in _WHOLE:
+        case Read(type=kind, name=name) if kind in WHOLE:
             return name
         case Apply(function=numbers.convert, operands=(inner,), type=kind) if kind in INTEGERS:
             return _column(inner) if inner.type in INTEGERS else None
@@ -84,5 +82,5 @@ def _column(value: Node) -> str | None:
 
 def _word(constant: Constant) -> int | None:
     """A whole number, or a time in microseconds."""
-    found = constant_range(constant) if constant.type in _WHOLE else None
+    found = constant_range(constant) if constant.type in WHOLE else None
     return int(found.ends[0]) if found is not None and found.ends is not None else None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.algebra.words import is_time
 from headrace.kernel.decode import DATA, DATA_V2, DICTIONARY, PAGE, decode_pages, list_pages
 
 _CODECS = {"SNAPPY": "snappy", "ZSTD": "zstd", "GZIP": "gzip", "BROTLI": "brotli", "LZ4_RAW": "lz4_raw"}
@@ -35,10 +36,9 @@ class DamagedPages(ValueError):
 
 def can_decode(chunk: pq.ColumnChunkMetaData, kind: pa.DataType) -> bool:
     """Whether a column of a row group, of which Arrow makes this type, is read here."""
-    timed = pa.types.is_timestamp(kind) and kind.unit == "us"
     says = chunk.statistics
     return bool(
-        (chunk.physical_type, pa.int64() if timed else kind) in _HELD
+        (chunk.physical_type, pa.int64() if is_time(kind) else kind) in _HELD
         and (chunk.compression in _CODECS or chunk.compression == "UNCOMPRESSED")
         and _ENCODINGS.issuperset(chunk.encodings)
         and says is not None

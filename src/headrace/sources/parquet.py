@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
+from headrace.algebra.words import is_text, is_time
 from headrace.sources.pages import Chunk, DamagedPages, can_decode
 from headrace.sources.stream import local_path, open_parquet, reading
 
@@ -79,7 +80,7 @@ def read_footers(path: str | list[str], columns: Sequence[str] = ()) -> list[Foo
 def _row_groups(fragment: pa.dataset.ParquetFileFragment, columns: Sequence[str]) -> Iterator[RowGroup]:
     metadata = fragment.metadata
     places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-    whole = {f.name for f in fragment.physical_schema if pa.types.is_integer(f.type) or _in_microseconds(f.type)}
+    whole = {f.name for f in fragment.physical_schema if pa.types.is_integer(f.type) or is_time(f.type)}
     known = {name: places[name] for name in columns if name in places and name in whole}
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -89,10 +90,6 @@ def _row_groups(fragment: pa.dataset.ParquetFileFragment, columns: Sequence[str]
             if says is not None and says.has_min_max and says.has_null_count:
                 extents[name] = Extent(says.min_raw, says.max_raw, says.null_count)
         yield RowGroup(fragment.path, number, group.num_rows, extents)
-
-
-def _in_microseconds(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
 
 
 def can_read(footers: Sequence[Footer], columns: Mapping[str, pa.DataType]) -> bool:
@@ -108,12 +105,7 @@ def _same(mine: pa.DataType, sparks: pa.DataType) -> bool:
     if pa.types.is_timestamp(mine) and pa.types.is_timestamp(sparks):
         # The name of a zone is not part of a value; whether there is one, is.
         return bool(mine.unit == sparks.unit and (mine.tz is None) == (sparks.tz is None))
-    return bool(mine == sparks or (_is_text(mine) and _is_text(sparks)))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Whether values are text, however long it may get in memory: in files that makes no difference."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(mine == sparks or (is_text(mine) and is_text(sparks)))
 
 
 def extent_of(footers: Sequence[Footer], column: str) -> Extent | None:
@@ -198,7 +190,7 @@ class _File:
         self._kinds = {field.name: field.type for field in file.schema_arrow}
         schema = file.metadata.schema
         self._columns = {schema.column(index).path: index for index in range(len(schema))}
-        self._text = [name for name, kind in self._kinds.items() if _is_text(kind)]
+        self._text = [name for name, kind in self._kinds.items() if is_text(kind)]
         self._options = {"metadata": file.metadata, "buffer_size": buffer_bytes}
         self._path = path
 

@@ -24,6 +24,8 @@ from headrace.sources.parquet import Extent
 Number = int | float | Decimal
 Outcomes = frozenset[bool | None]
 
+WHOLE = (*INTEGERS, ZONED, UNZONED)
+"""Types of values that are whole numbers, or times as such."""
 _ANYTHING: Outcomes = frozenset({True, False, None})
 _TRUER = {False: 0, None: 1, True: 2}
 
@@ -125,7 +127,7 @@ def _same(one: _Range, other: _Range) -> Outcomes:
 
 def _within(value: _Range, items: pa.Array, null_listed: bool) -> Outcomes:
     """IN, where the list has integers or times, and perhaps a null."""
-    if items.type not in (*INTEGERS, ZONED, UNZONED):
+    if items.type not in WHOLE:
         return _ANYTHING
     found: set[bool | None] = {None} if value.null else set()
     if value.ends is not None:
