@@ -247,11 +247,6 @@ def test_backbone_makes_six_million_results_of_its_records() -> None:
     assert shape.mean_train < 1.1
 
 
-def test_windows_make_more_results() -> None:
-    table = keys(FlowOptions(100_000, profile="backbone"))
-    assert flow_shape(table, window_s=15).ratio > flow_shape(table).ratio > 3.5
-
-
 def test_enterprise_has_few_groups_with_most_of_the_records() -> None:
     table = keys(FlowOptions(2_000_000, profile="enterprise"), ["srcaddr", "dstaddr"])
     sizes = table.group_by(["srcaddr", "dstaddr"]).aggregate([([], "count_all")])["count_all"].to_numpy()

@@ -15,7 +15,10 @@ import pyarrow.compute as pc
 
 from headrace.generate.options import StreamOptions
 
+Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Unsigned = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
 
 CHUNK_ROWS = 250_000  # a chunk is one row group
 TIME = pa.timestamp("us", tz="UTC")

@@ -21,8 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace.algebra.words import mix
 from headrace.generate.chunks import (
     TIME,
+    Floats,
+    Longs,
+    Unsigned,
     arrivals,
     chunk_count,
     chunk_random,
@@ -32,12 +36,11 @@ from headrace.generate.chunks import (
     spoil,
     to_arrow,
 )
-from headrace.generate.network import Network, Words, build_network, mix
+from headrace.generate.network import Network, build_network
 from headrace.generate.options import FlowOptions
 from headrace.generate.profiles import TRAFFIC, Odds, Traffic
 from headrace.generate.write import Generated, Layout, write_stream
 
-Index = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]
 
 COLUMNS = tuple(
@@ -55,6 +58,7 @@ ADDRESSES = {
 _TIMES = ("ts", "first", "last")
 _COUNTS = ("packets", "octets", "active")
 _MANY_VALUED = (*_TIMES, *_COUNTS, "srcaddr", "dstaddr", "srcport", "dstport")
+_STEP = 0x9E3779B97F4A7C15  # of splitmix64
 _DETOUR = 63  # the one of 64 draws that takes another route than usual
 
 
@@ -127,10 +131,10 @@ class _Sightings:
     `record` says which sighting each record belongs to; without it there is one record to each.
     """
 
-    flow: Words
-    pair: Words
-    bits: Words
-    record: Index | None
+    flow: Unsigned
+    pair: Unsigned
+    bits: Unsigned
+    record: Longs | None
 
 
 def _make_chunk(world: _World, chunk: int) -> pa.Table:
@@ -179,7 +183,7 @@ def _see_trains(world: _World, random: np.random.Generator, first_row: int, rows
     return _Sightings(*_number(world, bits[:count], level[:count], at), bits=bits[:count], record=record)
 
 
-def _number(world: _World, bits: Words, level: Column, at: Column) -> tuple[Words, Words]:
+def _number(world: _World, bits: Unsigned, level: Column, at: Column) -> tuple[Unsigned, Unsigned]:
     """Numbers of flow and pair for sightings at the rows `at`.
 
     The flows of a level are numbered in the order of their birth. A sighting takes one of those alive, evenly:
@@ -199,8 +203,8 @@ def _number(world: _World, bits: Words, level: Column, at: Column) -> tuple[Word
 def _describe(world: _World, seen: _Sightings) -> dict[str, Column]:
     """What the numbers decide. Addresses stay numbers of hosts, subnets and peers for now."""
     network, odds = world.network, world.odds
-    one, other = _choose_hosts(world, mix(seen.pair ^ world.pair_key))
-    bits = mix(seen.flow ^ world.flow_key)
+    one, other = _choose_hosts(world, mix(seen.pair ^ world.pair_key, _STEP))
+    bits = mix(seen.flow ^ world.flow_key, _STEP)
     back = bits.view(np.int64) >> 63
     service = odds.service[_field(bits, 0, 12)]
     listens = odds.service_port[service] + odds.free_listens[service] * _free_port(bits, 28)
@@ -229,7 +233,7 @@ def _describe(world: _World, seen: _Sightings) -> dict[str, Column]:
     }
 
 
-def _choose_hosts(world: _World, bits: Words) -> tuple[Column, Column]:
+def _choose_hosts(world: _World, bits: Unsigned) -> tuple[Column, Column]:
     """Two hosts: one at home and one away, or, where no network is home, any two."""
     size, traffic = world.network.size, world.traffic
     away = _fraction(bits & np.uint64(0xFFFFFFFF)) ** traffic.skew
@@ -246,7 +250,7 @@ def _swap(one: Column, other: Column, where: Column) -> tuple[Column, Column]:
     return one ^ change, other ^ change
 
 
-def _route(network: Network, subnet: Column, bits: Index) -> Column:
+def _route(network: Network, subnet: Column, bits: Longs) -> Column:
     """The peer that a subnet is reached through: the usual one, or now and then the next."""
     peer = network.subnet_peer[subnet]
     peer += bits == _DETOUR
@@ -254,7 +258,7 @@ def _route(network: Network, subnet: Column, bits: Index) -> Column:
     return peer
 
 
-def _measure(world: _World, ts: Index, random: np.random.Generator) -> dict[str, Column]:
+def _measure(world: _World, ts: Longs, random: np.random.Generator) -> dict[str, Column]:
     """What a record counted, and when its packets were seen: `last` just before `ts`, in whole milliseconds."""
     odds = world.odds
     bits = _random_words(random, len(ts))
@@ -297,23 +301,23 @@ def _as_text(number: Column, text: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(to_arrow(code[number]), text.take(to_arrow(np.flatnonzero(used))))
 
 
-def _random_words(random: np.random.Generator, count: int) -> Words:
+def _random_words(random: np.random.Generator, count: int) -> Unsigned:
     return random.integers(0, 2**64, count, dtype=np.uint64)
 
 
-def _field(words: Words, shift: int, width: int) -> Index:
+def _field(words: Unsigned, shift: int, width: int) -> Longs:
     """`width` bits of each word, as an index."""
     return ((words >> np.uint64(shift)) & np.uint64((1 << width) - 1)).view(np.int64)
 
 
-def _fraction(words: Words) -> npt.NDArray[np.float64]:
+def _fraction(words: Unsigned) -> Floats:
     """32 bits as a number from 0 up to 1."""
     fraction = words.view(np.int64).astype(np.float64)
     fraction *= 2.0**-32
     return fraction
 
 
-def _free_port(bits: Words, shift: int) -> Column:
+def _free_port(bits: Unsigned, shift: int) -> Column:
     """A port above the reserved ones; low ones are likelier, since systems hand them out upwards from 1024."""
     part = _field(bits, shift, 16)
     return (1024 + (part * part * 64_512 >> 32)).astype(np.int32)

@@ -10,15 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.generate.chunks import to_arrow
+from headrace.generate.chunks import Floats, Ints, Longs, to_arrow
 from headrace.generate.options import TradeOptions
 from headrace.generate.profiles import spread
-
-Floats = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 
 EXCHANGES = ("NYSE", "NASDAQ", "ARCA")
 # The most active symbols have names that everybody's queries use; the others are made up.
@@ -45,7 +41,7 @@ class Market:
     """Tables by symbol (0 is the most active), and two from which random bits draw a `symbol` and a `volume`."""
 
     names: pa.Array
-    exchange: npt.NDArray[np.int32]
+    exchange: Ints
     activity: Floats
     size: Floats
     log_price: Floats

@@ -11,15 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.generate.chunks import to_arrow
-
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+from headrace.generate.chunks import Ints, Longs, to_arrow
 
 HOME_NET = (135 << 24) | (254 << 16)  # 135.254.0.0/16, the network of the example query in US 9,116,956
 PEER_NET = (198 << 24) | (32 << 16)
@@ -136,14 +131,3 @@ def dotted(addresses: Longs) -> pa.Array:
     byte_text = pa.array([str(byte) for byte in range(256)])
     parts = [byte_text.take(to_arrow((addresses >> shift) & 255)) for shift in (24, 16, 8, 0)]
     return pc.binary_join_element_wise(*parts, ".")
-
-
-def mix(words: Words) -> Words:
-    """Hash each word (the finisher of splitmix64): what a number decides looks random and needs no memory."""
-    mixed = words + np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(30)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headrace.generate.network import Ints, Longs, NetworkSize
+from headrace.generate.chunks import Floats, Ints, Longs
+from headrace.generate.network import NetworkSize
 from headrace.generate.options import Profile
-
-Floats = npt.NDArray[np.float64]
 
 _ANY_PORT = -1
 # (port, protocol, weight). Free ports on both sides: programs that talk to their like. Port 0: none on either.
@@ -85,7 +84,7 @@ class Odds:
     life_rows: Floats
     flows_per_row: Floats
     pairs_per_flow: Floats
-    service: npt.NDArray[np.int64]
+    service: Longs
     service_port: Ints
     service_protocol: Ints
     free_listens: Ints  # 1 where the service's own port is free
@@ -126,7 +125,7 @@ class Odds:
         )
 
 
-def spread(values: Sequence[int], weights: npt.ArrayLike, entries: int) -> npt.NDArray[np.int64]:
+def spread(values: Sequence[int], weights: npt.ArrayLike, entries: int) -> Longs:
     """A table of `entries` values in which each has its weight's share, and at least one entry."""
     ends = np.cumsum(np.asarray(weights, dtype=np.float64))
     ends = np.rint(ends / ends[-1] * (entries - len(ends))).astype(np.int64) + np.arange(1, len(ends) + 1)

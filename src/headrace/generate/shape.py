@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,16 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headrace.algebra.ranks import first_rows
 from headrace.errors import GenerateError
-from headrace.generate.network import Longs, Words, mix
+from headrace.generate.chunks import Longs
 from headrace.generate.schemes import SCHEMES, Scheme
 from headrace.machine import core_count
+from headrace.plan.alike import Hashes
+from headrace.plan.sizes import hash_column
 
 TOP_GROUPS = 0.03  # the papers say how much the largest 3% of the groups hold
 TRAIN_GAP = 100  # records of a flow that are no further apart belong to one train
 _KEYS = tuple(dict.fromkeys(key for scheme in SCHEMES.values() for key in scheme.keys))
 _TEN_MINUTES_US = 600_000_000
-_BLOCK = 1 << 15
+_MOST_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +75,29 @@ class FlowShape:
         return table
 
 
-def measure_flows(folder: str | Path, max_rows: int = 2_000_000, window_s: int | None = None) -> FlowShape:
-    """The shape of the first `max_rows` flows of a folder; with `window_s`, groups count once per window."""
-    return flow_shape(_read(Path(folder), ["ts", *_KEYS], max_rows), window_s)
+def measure_flows(folder: str | Path, max_rows: int = _MOST_ROWS) -> FlowShape:
+    """The shape of the first `max_rows` flows of a folder."""
+    return flow_shape(_read(Path(folder), [*_KEYS], max_rows))
 
 
-def flow_shape(table: pa.Table, window_s: int | None = None) -> FlowShape:
-    """The shape of the flows in a table."""
-    window = np.zeros(table.num_rows, dtype=np.uint64)
-    if window_s is not None:
-        window = _hash(pc.divide(table["ts"].cast(pa.int64()), window_s * 1_000_000), len(_KEYS))
+def flow_shape(table: pa.Table) -> FlowShape:
+    """The shape of the flows in a table. Hashes of 64 bits stand for their keys: as good as exact here."""
+
+    def hash_key(place: int) -> Hashes:
+        # No key has values so large that, with its seed, one is another key's.
+        return hash_column(table[_KEYS[place]].combine_chunks(), place << 40)
+
+    def hash_keys(scheme: Scheme) -> Hashes:
+        return functools.reduce(np.add, (hashes[key] for key in scheme.keys))
 
     def measure(scheme: Scheme) -> SchemeShape:
-        counts = _group_sizes(_sum(window, *(hashes[key] for key in scheme.keys)))
+        counts = _group_sizes(hash_keys(scheme))
         return SchemeShape(scheme.name, len(counts), _top_share(counts))
 
     with ThreadPoolExecutor(core_count()) as pool:
-        columns = [table[name] for name in _KEYS]
-        hashes = dict(zip(_KEYS, pool.map(_hash, columns, range(len(_KEYS))), strict=True))
+        hashes = dict(zip(_KEYS, pool.map(hash_key, range(len(_KEYS))), strict=True))
         schemes = tuple(pool.map(measure, SCHEMES.values()))
-    flow = _sum(*(hashes[key] for key in SCHEMES["DetailHostMatrix"].keys))
-    return FlowShape(table.num_rows, schemes, _mean_train(flow))
+    return FlowShape(table.num_rows, schemes, _mean_train(hash_keys(SCHEMES["DetailHostMatrix"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +149,9 @@ def _as_row(it: Interval) -> tuple[str, ...]:
     )
 
 
-def measure_trades(folder: str | Path, max_rows: int = 2_000_000) -> TradeShape:
-    """The shape of the first `max_rows` trades of a folder, for each ten minutes."""
-    table = _read(Path(folder), ["ts", "symbol", "volume"], max_rows)
+def measure_trades(folder: str | Path) -> TradeShape:
+    """The shape of the first two million trades of a folder, for each ten minutes."""
+    table = _read(Path(folder), ["ts", "symbol", "volume"], _MOST_ROWS)
     interval = pc.divide(table["ts"].cast(pa.int64()), _TEN_MINUTES_US)
     numbers = pc.unique(interval).sort().to_pylist()
     whole = numbers[:-1] if len(numbers) > 1 else numbers
@@ -175,29 +181,8 @@ def _frequencies(column: pa.ChunkedArray) -> tuple[list[Any], list[int]]:
     return counts.field(0).to_pylist(), counts.field(1).to_pylist()
 
 
-def _hash(column: pa.ChunkedArray, salt: int) -> Words:
-    """A hash for each value. Sums of such hashes stand for several columns: 64 bits are as good as exact here."""
-    if not pa.types.is_integer(column.type):
-        column = pa.chunked_array([column.combine_chunks().dictionary_encode().indices])
-    key = mix(np.full(1, salt, dtype=np.uint64))
-    hashed = np.empty(len(column), dtype=np.uint64)
-    for start in range(0, len(column), _BLOCK):  # in blocks that stay in the processor's cache
-        codes = column.slice(start, _BLOCK).fill_null(-1).to_numpy().astype(np.int64, copy=False)
-        hashed[start : start + _BLOCK] = mix(codes.view(np.uint64) ^ key)
-    return hashed
-
-
-def _sum(*hashes: Words) -> Words:
-    total = hashes[0].copy()
-    for hashed in hashes[1:]:
-        total += hashed
-    return total
-
-
-def _group_sizes(hashes: Words) -> Longs:
-    ordered = np.sort(hashes)
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    return np.diff(starts, prepend=0, append=len(ordered))
+def _group_sizes(hashes: Hashes) -> Longs:
+    return np.diff(first_rows(np.sort(hashes)), append=len(hashes))
 
 
 def _top_share(counts: Longs) -> float:
@@ -206,7 +191,7 @@ def _top_share(counts: Longs) -> float:
     return float(np.partition(counts, len(counts) - top)[-top:].sum() / counts.sum())
 
 
-def _mean_train(flow: Words) -> float:
+def _mean_train(flow: Hashes) -> float:
     """Records per train. Flow and position sort as one number, which is faster than sorting positions by flow."""
     width = np.uint64(len(flow).bit_length())
     ordered = np.sort((flow >> width << width) | np.arange(len(flow), dtype=np.uint64))

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from headrace.generate.chunks import (
     TIME,
+    Floats,
+    Longs,
     arrivals,
     chunk_count,
     chunk_random,
@@ -25,7 +27,7 @@ from headrace.generate.chunks import (
     spoil,
     to_arrow,
 )
-from headrace.generate.market import EXCHANGES, Floats, Longs, Market, open_market, to_cents
+from headrace.generate.market import EXCHANGES, Market, open_market, to_cents
 from headrace.generate.options import CLOSE_S, OPEN_S, TradeOptions
 from headrace.generate.write import Generated, Layout, write_stream
 
