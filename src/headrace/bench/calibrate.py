@@ -48,7 +48,6 @@ _REPEATS = 3
 class Point:
     """One kernel: how often each constant counts in it, and how long it took."""
 
-    kind: str
     counts: Mapping[str, float]
     ns: float
 
@@ -102,14 +101,14 @@ def predicted(costs: Costs, point: Point) -> float:
 def _points(records: int) -> Iterator[Point]:
     for groups, keys, slots in itertools.product(GROUPS, KEYS, SLOTS):
         reducer, ns = _from_records(records, groups, keys, slots)
-        yield Point("records", _counts("record", records, len(reducer), keys, slots), ns)
+        yield Point(_counts("record", records, len(reducer), keys, slots), ns)
     parent, _ = _from_records(records, records, 1 + len(_SIZES), max(SLOTS))
     for groups, keys, slots in itertools.product(GROUPS, KEYS, SLOTS):
         child, ns = _from_rows(parent.rows, groups, keys, slots)
-        yield Point("rows", _counts("row", len(parent), len(child), keys, slots), ns)
+        yield Point(_counts("row", len(parent), len(child), keys, slots), ns)
     yield from _in_order(parent.rows)
-    yield Point("condition", {"condition": records}, _condition(records))
-    yield Point("shipped", {"shipped": len(parent)}, _best(lambda: _ship(parent.rows)))
+    yield Point({"condition": records}, _condition(records))
+    yield Point({"shipped": len(parent)}, _best(lambda: _ship(parent.rows)))
 
 
 def _counts(kind: str, rows: float, groups: float, keys: int, slots: int) -> dict[str, float]:
@@ -153,14 +152,14 @@ def _from_rows(rows: Rows, groups: int, keys: int, slots: int) -> tuple[Reducer,
 def _in_order(rows: Rows) -> Iterator[Point]:
     """Rows into order, and what is made of those that filters choose."""
     keys = [2, 3]
-    yield Point("ordered", {"ordered": len(rows)}, _best(lambda: Lanes.of(None, rows, keys)))
+    yield Point({"ordered": len(rows)}, _best(lambda: Lanes.of(None, rows, keys)))
     lanes, order = Lanes.of(None, rows, keys)
     kinds = (order % _KINDS).astype(np.int32)
     for share in SHARES:
         wanted = np.arange(_KINDS) < share * _KINDS
         made = len(lanes.only(kinds, wanted).slices(None, [0]).lanes)
         counts = {"sifted": len(rows), "taken": share * len(rows), "group": made, "group_slot": made}
-        yield Point("filter", counts, _best(partial(_sift, lanes, kinds, wanted)))
+        yield Point(counts, _best(partial(_sift, lanes, kinds, wanted)))
 
 
 def _sift(lanes: Lanes, kinds: Kinds, wanted: Valid) -> None:

@@ -11,7 +11,6 @@ from headrace.bench.check import Check
 from headrace.bench.question import Data, Question, all_keys, all_measures
 from headrace.errors import SetupError
 
-ENGINES = ("spark", "headrace", "polars", "duckdb", "chdb")
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "spark": ("queries",),
     "headrace": ("anew", "run", "read"),
@@ -24,12 +23,13 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 headrace is asked in one way and timed thrice. With a plan that is made anew, until its answers are computed; with
 the plan of the run before, as queries that stand are run; and then also until Spark has read all answers.
 """
+ENGINES = tuple(VARIANTS)
 STREAM_ENGINES = ("headrace", "spark", "foreach_batch", "flink")
 """What takes part in `headrace bench stream`."""
 MOST_BY_SPARK = 100
 """Of more questions, plain Spark is timed on every third."""
-PACKAGES = {"polars": "polars", "duckdb": "duckdb", "chdb": "chdb"}
-"""What an engine needs beyond headrace itself."""
+PACKAGES = ("polars", "duckdb", "chdb")
+"""The engines that are a package beyond headrace itself."""
 
 Tell = Callable[[str], None]
 """Is told what happens next."""
@@ -109,7 +109,7 @@ class Task:
 
 def check_installed(engines: Sequence[str], *, plot: bool) -> None:
     """Raise `SetupError` if a package that the benchmark needs is missing."""
-    needed = ["psutil", *(PACKAGES[engine] for engine in engines if engine in PACKAGES), *["matplotlib"] * plot]
+    needed = ["psutil", *(engine for engine in engines if engine in PACKAGES), *["matplotlib"] * plot]
     missing = [package for package in needed if find_spec(package) is None]
     if missing:
         raise SetupError(f"the benchmark needs {', '.join(missing)}; get it with: pip install 'headrace[bench]'")

@@ -10,13 +10,13 @@ from typing import Literal
 import pyarrow as pa
 
 from headrace.errors import StreamError
+from headrace.query.interval import UNIT_US
 from headrace.sources.stream import reading
 
 Kind = Literal["int", "float", "text", "time"]
 Function = Literal["count", "sum", "avg", "min", "max", "stddev_samp"]
 
-MINUTE_US = 60_000_000
-DAY_US = 1440 * MINUTE_US
+MINUTE_US, DAY_US = UNIT_US["minute"], UNIT_US["day"]
 
 
 @dataclass(frozen=True, slots=True)

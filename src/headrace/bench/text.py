@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from headrace.bench.check import NO_KEY, TIMES, WEIGHTS, weighed
 from headrace.bench.question import (
-    DAY_US,
     MINUTE_US,
     Data,
     Kind,
@@ -18,6 +17,7 @@ from headrace.bench.question import (
     all_measures,
     measure_kind,
 )
+from headrace.query.interval import format_interval
 
 NUMBER = "window_number"
 """The column that holds a window's place in the row of all windows since 1970."""
@@ -152,11 +152,7 @@ def _groups(questions: Sequence[Question], number: list[str]) -> str:
 
 def _lengths(window: Window) -> str:
     lengths = [window.length_us] if window.panes == 1 else [window.length_us, window.slide_us]
-    return ", ".join(f"'{_interval(length)}'" for length in lengths)
-
-
-def _interval(length_us: int) -> str:
-    return f"{length_us // DAY_US} days" if length_us % DAY_US == 0 else f"{length_us // MINUTE_US} minutes"
+    return ", ".join(f"'{format_interval(length)}'" for length in lengths)
 
 
 def _standard(measure: Measure) -> str:

@@ -30,13 +30,14 @@ from headrace.generate.chunks import (
 from headrace.generate.market import EXCHANGES, Market, open_market, to_cents
 from headrace.generate.options import CLOSE_S, OPEN_S, TradeOptions
 from headrace.generate.write import Generated, Layout, write_stream
+from headrace.query.interval import UNIT_US
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 TRADE_SCHEMA = pa.schema(
     {"ts": TIME, "symbol": TEXT, "price": pa.float64(), "volume": pa.int64(), "exchange": TEXT}
 )
-_DAY_US = 86_400_000_000
-_OPEN_US, _SESSION_US = OPEN_S * 1_000_000, (CLOSE_S - OPEN_S) * 1_000_000
+_DAY_US, _SECOND_US = UNIT_US["day"], UNIT_US["second"]
+_OPEN_US, _SESSION_US = OPEN_S * _SECOND_US, (CLOSE_S - OPEN_S) * _SECOND_US
 _FIRST_MONDAY = 4  # in days since 1970
 
 

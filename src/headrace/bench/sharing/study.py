@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -97,11 +97,9 @@ def _count(tally: Tally, strategy: Strategy) -> Count:
     return tally.shared(strategy.paned) if strategy.shared else tally.unshared(strategy.paned)
 
 
-def measure(
-    field: Field, queries: QuerySet, grouped: bool, rounds: int, tell: Tell, only: Sequence[Strategy] = ()
-) -> list[Timed]:
+def measure(field: Field, queries: QuerySet, grouped: bool, rounds: int, tell: Tell) -> list[Timed]:
     """The time of each strategy: the median of some rounds, after one in which answers are compared."""
-    chosen = tuple(only) or strategies(queries)
+    chosen = strategies(queries)
     label = f"{queries.name}, {len(queries)} queries, {'grouped' if grouped else 'ungrouped'}"
     ready = {}
     for strategy in chosen:

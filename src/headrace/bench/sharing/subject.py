@@ -18,13 +18,14 @@ from headrace.generate.market import Market, open_market
 from headrace.generate.options import TradeOptions
 from headrace.generate.trades import TRADE_SCHEMA, trade_chunks
 from headrace.generate.write import Layout, write_stream
+from headrace.query.interval import UNIT_US
 from headrace.sources import Stream
 from headrace.sources.stream import open_parquet
 
 Column = npt.NDArray[Any]
 Columns = Mapping[str, Column]
 
-HOUR_S = 3600
+_HOUR_S = 3600
 _TRADED = ("ts", "symbol", "price", "volume")
 _INDEXES = ("r3000", "r2000", "r1000")
 _SCHEMA = pa.schema(
@@ -67,14 +68,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Subject:
-    """A stream with its key, its measure, and what its predicates are made of. A unit is the papers' second."""
+    """A stream with its key, its measure, and what its predicates are made of. `unit` is the papers' second."""
 
     name: str
     time: str
     key: str
     measure: str
     unit: str
-    unit_us: int
     columns: tuple[str, ...]
     members: tuple[Member, ...]
     values: tuple[Value, ...]
@@ -105,7 +105,7 @@ class Records:
 
 def prepare_trades(rows: int, folder: Path, hours: float = 1.0, start: str = "2024-03-04 12:00:00") -> Path:
     """Write so many trades of so much trading time, each with its symbol's closing price and index membership."""
-    options = TradeOptions(rows, rate=rows / (hours * HOUR_S), start=start)
+    options = TradeOptions(rows, rate=rows / (hours * _HOUR_S), start=start)
     market = open_market(options)
     write_stream(_joined_chunks(options, market), Layout(_SCHEMA, delta=("ts",)), folder)
     return folder
@@ -134,7 +134,7 @@ def trades() -> Subject:
         Value("change", "abs(price - cp) {op} {constant} * cp", "change", "cp"),
     )
     return Subject(
-        "trades", "ts", "symbol", "sum(price * volume)", "seconds", 1_000_000,
+        "trades", "ts", "symbol", "sum(price * volume)", "second",
         tuple(_SCHEMA.names), members, values, _derive_trades,
     )  # fmt: skip
 
@@ -158,7 +158,7 @@ def flights(path: Path) -> Subject:
         Value("pace", "delay {op} {constant} * distance", "delay", "distance"),
     )
     return Subject(
-        "flights", "date", "origin", "sum(delay)", "hours", HOUR_S * 1_000_000,
+        "flights", "date", "origin", "sum(delay)", "hour",
         _FLOWN, members, values, partial(_derive_flights, lists),
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def read_records(subject: Subject, path: Path) -> Records:
     columns: dict[str, Column] = {name: table[name].to_numpy() for name in others}
     if subject.name == "flights":
         columns[subject.key] = np.asarray(keys.dictionary.to_pylist())[groups]
-    return Records(times // subject.unit_us, groups, subject.derive(columns))
+    return Records(times // UNIT_US[subject.unit], groups, subject.derive(columns))
 
 
 def _read(path: Path, columns: list[str]) -> pa.Table:

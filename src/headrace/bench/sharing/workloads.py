@@ -97,7 +97,7 @@ class QuerySet:
 
     def _text(self, query: Asked, grouped: bool) -> str:
         subject, lengths = self.subject, dict.fromkeys((query.window.range, query.window.slide))
-        window = ", ".join([subject.time, *(f"'{length} {subject.unit}'" for length in lengths)])
+        window = ", ".join([subject.time, *(f"'{length} {subject.unit}s'" for length in lengths)])
         where = f" WHERE {query.predicate.sql}" if query.predicate is not None else ""
         key = [subject.key] if grouped else []
         columns = ", ".join(["window.start AS start", *key, f"{self.measure} AS total"])
