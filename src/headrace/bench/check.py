@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.bench.question import Kind, Question
+from headrace.bench.question import Kind, Measure, Question
 from headrace.errors import BenchError
 
 WEIGHTS = 9973
@@ -90,6 +90,19 @@ def _difference(expected: Check, found: Check, names: Sequence[str]) -> str:
         if not near(old.weighted, new.weighted, max(old.size, new.size)):
             return f"the weighted sum of {name} is {new.weighted!r} instead of {old.weighted!r}"
     return ""
+
+
+def totalled(question: Question) -> Measure | None:
+    """A measure whose values, added up, are that of all records; None where there is none, or a filter."""
+    if question.where:
+        return None
+    return next((m for m in question.measures if m.function in ("sum", "count") and not m.only), None)
+
+
+def compare_total(engine: str, question: Question, measure: Measure, found: object, expected: object) -> None:
+    """Raise `BenchError` where the values of an engine's answer do not add up to that of all records."""
+    if found != expected:
+        raise BenchError(f"{engine}: {measure.name} of '{question.name}' is {found}, not {expected}")
 
 
 def near(one: float, other: float, size: float) -> bool:

@@ -21,6 +21,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from headrace.bench import flink_job
+from headrace.bench.check import compare_total, totalled
 from headrace.bench.contest import Task, Tell
 from headrace.bench.question import MINUTE_US, Measure, Question, measure_kind
 from headrace.bench.streaming import StreamRun
@@ -124,8 +125,8 @@ def _call(measure: Measure) -> str:
 def _check(task: Task, scratch: Path) -> int:
     """The rows of all answers; all records must be in those of each question without a filter."""
     rows = 0
-    columns = [m.value for q in task.questions for m in q.measures if m.function == "sum"]
-    records = pq.read_table(task.data.path, columns=sorted(set(columns)))
+    columns = {measure.value for q in task.questions if (measure := totalled(q)) and measure.value}
+    records = pq.read_table(task.data.path, columns=sorted(columns))
     for question in task.questions:
         place = scratch / "flink-out" / question.name
         names = ["start", *question.keys, *(measure.name for measure in question.measures)]
@@ -133,11 +134,8 @@ def _check(task: Task, scratch: Path) -> int:
         files = [file for file in place.rglob("*") if file.is_file()]
         tables = [csv.read_csv(file, options) for file in files if file.stat().st_size]
         rows += sum(map(len, tables))
-        measure = next((m for m in question.measures if m.function == "sum" and not m.only), None)
-        if measure is None or question.where:
-            continue
-        found = sum(pc.sum(table[measure.name]).as_py() for table in tables)
-        expected = pc.sum(records[measure.value]).as_py()
-        if found != expected:
-            raise BenchError(f"flink: {measure.name} of '{question.name}' is {found}, not {expected}")
+        if (measure := totalled(question)) is not None:
+            found = sum(pc.sum(table[measure.name]).as_py() for table in tables)
+            expected = pc.sum(records[measure.value]).as_py() if measure.value else task.data.rows
+            compare_total("flink", question, measure, found, expected)
     return rows

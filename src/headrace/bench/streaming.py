@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from headrace.bench.check import Check, compare
+from headrace.bench.check import Check, compare, compare_total, totalled
 from headrace.bench.contest import Task, Tell
 from headrace.bench.feed import Feed
 from headrace.bench.in_spark import check_frame, stream_of, workload_of
@@ -233,16 +233,13 @@ class StreamBench:
                 str(out / "answers" / question.name)
             )
             rows += frame.count()
-            measure = next((m for m in question.measures if m.function in ("sum", "count") and not m.only), None)
-            if measure is None:
-                continue
-            total = "count(*)" if measure.function == "count" else f"sum({measure.value})"
-            (expected,), (found,) = (
-                frame.selectExpr(text).collect()[0]
-                for frame, text in ((everything, total), (frame, f"sum({measure.name})"))
-            )
-            if expected != found and not question.where:
-                raise BenchError(f"foreach_batch: {measure.name} of '{question.name}' is {found}, not {expected}")
+            if (measure := totalled(question)) is not None:
+                total = "count(*)" if measure.function == "count" else f"sum({measure.value})"
+                (expected,), (found,) = (
+                    frame.selectExpr(text).collect()[0]
+                    for frame, text in ((everything, total), (frame, f"sum({measure.name})"))
+                )
+                compare_total("foreach_batch", question, measure, found, expected)
         return rows
 
     def _settle(self) -> None:
