@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.bench.check import Sum
 from headrace.bench.sharing.on_spark import measure_spark
 from headrace.bench.sharing.study import SHARED, UNSHARED, Field
 from headrace.bench.sharing.subject import prepare_trades, subject_of
-from headrace.bench.sharing.timing import Check, compare, prepare
+from headrace.bench.sharing.timing import compare, prepare
 from headrace.bench.sharing.workloads import SETS, Window
 from headrace.cli.app import main
 from headrace.errors import BenchError, StreamError
@@ -118,14 +119,14 @@ def test_strategies_agree(name: str, grouped: bool, made: str, request: pytest.F
             number = units // query.window.slide - back
             there = chosen & (units < number * query.window.slide + query.window.range)
             rows |= set(zip(number[there].tolist(), groups[there].tolist(), strict=True))
-        assert checks[0][text].rows == len(rows)
+        assert checks[0][text].values == len(rows)
 
 
 def test_answers_that_differ_are_told() -> None:
-    compare("one", {"q": Check(2, 1.0, 1.0)}, "other", {"q": Check(2, 1.0 + 1e-12, 1.0)})
-    for other in (Check(1, 1.0, 1.0), Check(2, 1.1, 1.1)):
+    compare("one", {"q": Sum(2, 1.0, 1.0)}, "other", {"q": Sum(2, 1.0 + 1e-12, 1.0)})
+    for other in (Sum(1, 1.0, 1.0), Sum(2, 1.1, 1.1)):
         with pytest.raises(BenchError, match="one and other answer 1 of 1 queries differently"):
-            compare("one", {"q": Check(2, 1.0, 1.0)}, "other", {"q": other})
+            compare("one", {"q": Sum(2, 1.0, 1.0)}, "other", {"q": other})
 
 
 def test_the_command_and_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,9 +29,18 @@ _TOLERANCE = 1e-9
 class Sum:
     """One measure of all rows: how many have a value, the weighted sum of the values, and that of their sizes."""
 
-    values: int
-    weighted: float
-    size: float
+    values: int = 0
+    weighted: float = 0.0
+    size: float = 0.0
+
+    def plus(self, other: Sum) -> Sum:
+        """That of both parts of an answer."""
+        return Sum(self.values + other.values, self.weighted + other.weighted, self.size + other.size)
+
+    def agrees(self, other: Sum) -> bool:
+        """Whether two are the same, but for the order of adding."""
+        near = abs(self.weighted - other.weighted) <= _TOLERANCE * max(self.size, other.size)
+        return self.values == other.values and near
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ def _difference(expected: Check, found: Check, names: Sequence[str]) -> str:
     for name, old, new in zip(names, expected.sums, found.sums, strict=True):
         if old.values != new.values:
             return f"{name} has {new.values:,} values instead of {old.values:,}"
-        if not near(old.weighted, new.weighted, max(old.size, new.size)):
+        if not old.agrees(new):
             return f"the weighted sum of {name} is {new.weighted!r} instead of {old.weighted!r}"
     return ""
 
@@ -103,8 +112,3 @@ def compare_total(engine: str, question: Question, measure: Measure, found: obje
     """Raise `BenchError` where the values of an engine's answer do not add up to that of all records."""
     if found != expected:
         raise BenchError(f"{engine}: {measure.name} of '{question.name}' is {found}, not {expected}")
-
-
-def near(one: float, other: float, size: float) -> bool:
-    """Whether two sums of values of so much altogether are the same, but for the order of adding."""
-    return abs(one - other) <= _TOLERANCE * size

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from headrace.bench.check import Sum
 from headrace.bench.contest import Tell
 from headrace.bench.in_spark import write_nowhere
 from headrace.bench.sharing.report import SparkTimed
-from headrace.bench.sharing.timing import Check
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.workload import Workload
@@ -50,7 +50,7 @@ def measure_spark(queries: QuerySet, path: Path, spark: SparkSession, rounds: in
     return SparkTimed(queries.name, len(texts), len(timed), median(ours), median(plain))
 
 
-def _check(frame: DataFrame) -> Check:
+def _check(frame: DataFrame) -> Sum:
     (row,) = frame.selectExpr("count(1)", "sum(total)").collect()
     total = float(row[1] or 0)
-    return Check(int(row[0]), total, abs(total))
+    return Sum(int(row[0]), total, abs(total))

@@ -115,6 +115,6 @@ def measure(field: Field, queries: QuerySet, grouped: bool, rounds: int, tell: T
         for strategy, prepared in ready.items():
             tell(f"round {number} of {rounds}, {label}: {strategy.name}")
             seconds[strategy].append(prepared.seconds())
-    rows = sum(check.rows for check in checks[chosen[0]].values())
+    rows = sum(check.values for check in checks[chosen[0]].values())
     labels = queries.name, len(queries), grouped
     return [Timed(*labels, strategy.name, median(seconds[strategy]), rows) for strategy in chosen]

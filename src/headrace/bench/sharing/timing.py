@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.bench.check import WEIGHTS, near
+from headrace.bench.check import WEIGHTS, Sum
 from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
@@ -36,6 +36,7 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import hash_column
 from headrace.query import Expression
 from headrace.runtime.batch import bucket_count
+from headrace.runtime.prepare import facts_of
 from headrace.runtime.source import (
     Reading,
     Session,
@@ -65,23 +66,6 @@ class Strategy:
     def name(self) -> str:
         """What reports call it."""
         return f"{'shared' if self.shared else 'unshared'} {'paned' if self.paned else 'paired'}"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one query's answer comes down to: rows, and sums in which each value has its row's weight."""
-
-    rows: int = 0
-    weighted: float = 0.0
-    size: float = 0.0
-
-    def plus(self, other: Check) -> Check:
-        """Both parts of an answer together."""
-        return Check(self.rows + other.rows, self.weighted + other.weighted, self.size + other.size)
-
-    def agrees(self, other: Check) -> bool:
-        """Whether two answers are the same, but for the order in which sums were made."""
-        return self.rows == other.rows and near(self.weighted, other.weighted, max(self.size, other.size))
 
 
 @dataclass(frozen=True)
@@ -119,18 +103,18 @@ class Prepared:
             pass
         return time.perf_counter() - begin
 
-    def checks(self) -> dict[str, Check]:
+    def checks(self) -> dict[str, Sum]:
         """One untimed run: what each query's answer comes down to."""
-        found = {answer.query.name: Check() for answer in self.plan.answers}
+        found = {answer.query.name: Sum() for answer in self.plan.answers}
         for piece in self.run():
             name = self.plan.answers[piece.answer].query.name
             found[name] = found[name].plus(_check(piece))
         return found
 
 
-def compare(one: str, expected: Mapping[str, Check], other: str, found: Mapping[str, Check]) -> None:
+def compare(one: str, expected: Mapping[str, Sum], other: str, found: Mapping[str, Sum]) -> None:
     """Raise `BenchError` where two strategies answer differently."""
-    wrong = [name for name, check in expected.items() if not check.agrees(found.get(name, Check()))]
+    wrong = [name for name, check in expected.items() if not check.agrees(found.get(name, Sum()))]
     if wrong or len(found) != len(expected):
         first = f", first {wrong[0]}: {expected[wrong[0]]} and {found.get(wrong[0])}" if wrong else ""
         raise BenchError(f"{one} and {other} answer {len(wrong)} of {len(expected)} queries differently{first}")
@@ -145,7 +129,7 @@ def prepare(queries: QuerySet, grouped: bool, path: Path, strategy: Strategy) ->
     needed = all_needed(inner)
     source = Source.of(stream, needed)
     assert source is not None, "a stream of Parquet has a source"
-    facts = {e: source.fact(e, _type(e, session)) for e in needed}
+    facts = facts_of({e: _type(e, session) for e in needed}, source)
     ways = find_ways(source, facts, facts, session)
     sizes = sizes_by_sample(source, ways, session, stream.time)
     conditions, filters = filters_of(inner, facts, session)
@@ -239,14 +223,14 @@ def _high(
         yield from level.finish()
 
 
-def _check(piece: Ready) -> Check:
+def _check(piece: Ready) -> Sum:
     """The last column is the measure; the others, the window first, say what its row is about."""
     *keys, measure = map(array_of, piece.columns)
     weights = np.ones(piece.rows)
     for number, key in enumerate(keys):
         weights += _hashes(key, number) % np.uint64(WEIGHTS)
     values = np.asarray(measure, dtype=np.float64)
-    return Check(piece.rows, float(values @ weights), float(np.abs(values) @ weights))
+    return Sum(piece.rows, float(values @ weights), float(np.abs(values) @ weights))
 
 
 def _hashes(key: pa.Array, number: int) -> npt.NDArray[np.uint64]:
