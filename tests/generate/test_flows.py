@@ -243,7 +243,8 @@ def test_shape_counts_groups_as_a_group_by_does(tmp_path: Path) -> None:
 def test_backbone_makes_six_million_results_of_its_records() -> None:
     shape = flow_shape(keys(FlowOptions(1_700_000, profile="backbone")))
     assert 3.2 < shape.ratio < 3.8
-    assert 0.35 < shape.scheme("DetailHostMatrix").groups / shape.records < 0.55
+    groups = {scheme.name: scheme.groups for scheme in shape.schemes}
+    assert 0.35 < groups["DetailHostMatrix"] / shape.records < 0.55
     assert shape.mean_train < 1.1
 
 

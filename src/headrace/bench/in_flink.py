@@ -109,12 +109,13 @@ def _select(question: Question, task: Task) -> str:
     minutes = question.window.length_us // MINUTE_US
     outputs = ["window_start", *(f"`{key}`" for key in question.keys)]
     outputs += [f"{_call(measure)} AS `{measure.name}`" for measure in question.measures]
-    where = f" WHERE {question.where}" if question.where else ""
+    stream = f"`{task.data.stream}`"
+    records = f"(SELECT * FROM {stream} WHERE {question.where})" if question.where else f"TABLE {stream}"
     return (
-        f"SELECT {', '.join(outputs)} FROM TABLE(TUMBLE((SELECT * FROM `{task.data.stream}`{where}), "
+        f"SELECT {', '.join(outputs)} FROM TABLE(TUMBLE({records}, "
         f"DESCRIPTOR(`{task.data.time}`), INTERVAL '{minutes}' MINUTES)) "
         f"GROUP BY window_start, window_end, {', '.join(f'`{key}`' for key in question.keys)}"
-    ).replace(f"(SELECT * FROM `{task.data.stream}`)", f"TABLE `{task.data.stream}`")
+    )
 
 
 def _call(measure: Measure) -> str:

@@ -57,10 +57,6 @@ class FlowShape:
         """Result rows per record."""
         return self.results / self.records
 
-    def scheme(self, name: str) -> SchemeShape:
-        """One scheme's shape."""
-        return next(scheme for scheme in self.schemes if scheme.name == name)
-
     def rows(self) -> list[tuple[str, ...]]:
         """A table for printing, header first."""
         table: list[tuple[str, ...]] = [
