@@ -10,8 +10,12 @@ import numpy as np
 from headrace.algebra.ops import Words
 from headrace.kernel.rows import Rows
 from headrace.kernel.table import mix
+from headrace.plan.alike import first_alike
 from headrace.plan.plan import Answer, Dependency, Node
 from headrace.query import Expression
+
+_FEW = 1 << 13
+"""So many rows are asked first: they mostly know already what is not true."""
 
 
 class Sure:
@@ -33,7 +37,8 @@ class Sure:
         if dependency not in self._found:
             decided = [key for key in dependency.decided if key in self._node.keys]
             bits = self._bits(dependency.keys), self._bits(decided)
-            self._found[dependency] = decides(self._rows.matrix, *bits)
+            rows = self._rows.matrix
+            self._found[dependency] = all(decides(asked, *bits) for asked in (rows[:_FEW], rows))
         return self._found[dependency]
 
     def _bits(self, keys: Iterable[Expression]) -> Words:
@@ -43,47 +48,17 @@ class Sure:
 
 @numba.njit(nogil=True, cache=True)
 def decides(rows, deciding, decided):  # type: ignore[no-untyped-def]
-    """Whether rows that are equal in the `deciding` bits of their words are equal in the `decided` ones."""
-    index = np.zeros(1 << 10, dtype=np.int32)  # a row of each value, from 1 on
-    values = 0
-    for i in range(len(rows)):
-        if 2 * values >= len(index):
-            index = _indexed(rows, deciding, index, 4 * len(index))
-        place = _place(rows, i, deciding, index)
-        if index[place] == 0:
-            index[place] = i + 1
-            values += 1
-        elif not _equal(rows, i, index[place] - 1, decided):
-            return False
-    return True
+    """Whether rows that are equal in the `deciding` bits of their words are equal in the `decided` ones.
 
-
-@numba.njit(nogil=True, cache=True)
-def _indexed(rows, deciding, index, size):  # type: ignore[no-untyped-def]
-    """The same values in an index of another size."""
-    larger = np.zeros(size, dtype=np.int32)
-    for entry in index:
-        if entry != 0:
-            larger[_place(rows, entry - 1, deciding, larger)] = entry
-    return larger
-
-
-@numba.njit(nogil=True, cache=True)
-def _place(rows, i, deciding, index):  # type: ignore[no-untyped-def]
-    """Where in an index the row of the same value is, or has its place."""
-    h = np.uint64(0)
+    Rows that merely have the same hash are compared too: that may say no where it is yes, but never the reverse.
+    """
+    hashes = np.zeros(len(rows), dtype=np.uint64)
     for word in range(len(deciding)):
-        h = mix(h, rows[i, word] & deciding[word])
-    mask = np.uint64(len(index) - 1)
-    place = h & mask
-    while index[place] != 0 and not _equal(rows, i, index[place] - 1, deciding):
-        place = (place + np.uint64(1)) & mask
-    return place
-
-
-@numba.njit(nogil=True, cache=True)
-def _equal(rows, i, j, bits):  # type: ignore[no-untyped-def]
-    differences = np.int64(0)
-    for word in range(len(bits)):
-        differences |= (rows[i, word] ^ rows[j, word]) & bits[word]
-    return differences == 0
+        for i in range(len(rows)):
+            hashes[i] = mix(hashes[i], rows[i, word] & deciding[word])
+    first = first_alike(hashes)
+    for word in range(len(decided)):
+        for i in range(len(rows)):
+            if (rows[i, word] ^ rows[first[i], word]) & decided[word]:
+                return False
+    return True
