@@ -103,5 +103,5 @@ def _from_bag(node: Node, answer: Answer, recipe: BagRecipe, finer: Rows, into: 
 
 def window_edges(window: Window, numbers: Words) -> tuple[Words, Words]:
     """Where windows begin and end, by their numbers."""
-    starts = Windows(window).start_of(numbers)
-    return starts, starts + window.range_us
+    windows = Windows(window)
+    return windows.start_of(numbers), windows.end_of(numbers)

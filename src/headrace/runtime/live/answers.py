@@ -14,8 +14,8 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from headrace.algebra.ranks import first_rows
-from headrace.kernel.due import stretch_of
 from headrace.kernel.narrow import Column, array_of
+from headrace.plan.slices import Windows
 from headrace.query import Window
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.log import Given
@@ -94,7 +94,7 @@ class AnswerFile:
                 f"{path}/{self.file}", self.finisher.schema, filesystem=system, **encodings(self.finisher.schema)
             )
         self._writer.write_batch(answer, row_group_size=answer.num_rows)
-        self._starts.append(stretch_of(self.window, (number, number + 1))[0])
+        self._starts.append(Windows(self.window).start_of(number))
         self.rows += answer.num_rows
 
     def close(self) -> Given | None:

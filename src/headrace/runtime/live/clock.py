@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from headrace.algebra.ops import Words
-from headrace.kernel.due import Numbers, stretch_of
+from headrace.kernel.due import Numbers
 from headrace.plan.plan import Plan
 from headrace.plan.slices import Windows
 from headrace.query import Window
@@ -75,8 +75,7 @@ def still_open(window: Window, standing: Standing, latest_us: int) -> Numbers | 
 
 def open_from(window: Window, standing: Standing) -> int:
     """When the first window begins that a query has not given yet."""
-    number = first_open(window, standing)
-    return stretch_of(window, (number, number + 1))[0]
+    return Windows(window).start_of(first_open(window, standing))
 
 
 def roots_open_from(plan: Plan, standings: Mapping[str, Standing]) -> dict[int, int]:

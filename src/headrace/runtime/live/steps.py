@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.kernel.due import Due, Numbers, stretch_of
+from headrace.kernel.due import Due, Numbers
 from headrace.plan.slices import Windows
 from headrace.query import Window
 from headrace.runtime.live.clock import FOREVER_US
@@ -80,7 +80,7 @@ def _cuts(version: Version, due: Mapping[str, Numbers], whole: Step, count: int)
     before = np.cumsum([0, *(rows[us] for us in starts.tolist())])
     aligned = np.ones(len(starts), dtype=bool)
     for window in {version.windows[query] for query in due}:
-        aligned &= (starts - stretch_of(window, (0, 1))[1]) % window.slide_us == 0
+        aligned &= (starts - Windows(window).end_of(0)) % window.slide_us == 0
     places = np.flatnonzero(aligned if aligned[1:].any() else np.ones_like(aligned))
     wanted = before[-1] * np.arange(1, count) / count
     chosen = places[np.minimum(np.searchsorted(before[places], wanted), len(places) - 1)]
