@@ -117,7 +117,7 @@ class Cascade:
                 measure.add(len(rows), 0, 0, time.perf_counter() - begin)
             else:
                 made = reduce_to(parent, self.plan.nodes[child], self.conditions, self._share(index, child))
-                measure.add(len(rows), len(made), made.matrix.nbytes, time.perf_counter() - begin)
+                measure.add(len(rows), len(made), made.nbytes, time.perf_counter() - begin)
                 yield from self.run(child, made, sure)
 
     def _share(self, parent: int, child: int) -> float:

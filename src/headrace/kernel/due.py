@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from headrace.kernel.piece import slice_numbers
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Plan
@@ -45,8 +43,8 @@ class Due:
 def stretch_of(window: Window, numbers: Numbers) -> Numbers:
     """The time that windows are about: from when to before when."""
     first, end = numbers
-    begin, last = Windows(window).start_of(np.array([first, end - 1])).tolist()
-    return begin, last + window.range_us
+    windows = Windows(window)
+    return windows.start_of(first), windows.end_of(end - 1)
 
 
 def only(rows: Rows, numbers: Numbers) -> Rows:
@@ -55,7 +53,7 @@ def only(rows: Rows, numbers: Numbers) -> Rows:
         return rows
     own = slice_numbers(rows)
     inside = (own >= numbers[0]) & (own < numbers[1])
-    return rows if inside.all() else rows.where(inside)
+    return rows.where(inside)
 
 
 def _numbers(slices: Times | None, stretch: Numbers) -> Numbers:

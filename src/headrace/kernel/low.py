@@ -29,8 +29,6 @@ from headrace.query import Expression
 
 _TABLE_SHARE = 2
 """One part in so many of a worker's memory is for roots and coders; the rest is for what is made of them."""
-
-
 _ROUND_SHARE = 2
 """One part in so many of the memory for roots is for rows that wait to become windows."""
 
@@ -189,14 +187,14 @@ class LowLevel:
         if whole is None or not whole.all():
             yield from self._send(stage, rows if whole is None else rows.where(~whole))
         if whole is not None and whole.any():
-            rows = rows if whole.all() else rows.where(whole)
-            self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
+            rows = rows.where(whole)
+            self.measures.node(stage.index).add(0, len(rows), rows.nbytes, 0.0)
             yield from self._cascade.run(stage.index, rows)
 
     def _send(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
         if self._open_from is not None and stage.node.slices is not None:
             rows = only(rows, (stage.node.slices.first_from(self._open_from[stage.index]), _FOREVER))
-        self.measures.node(stage.index).add(0, len(rows), rows.matrix.nbytes, 0.0)
+        self.measures.node(stage.index).add(0, len(rows), rows.nbytes, 0.0)
         yield from send(self._plan, stage.index, rows, self._buckets, self._open_from is not None)
         if self._plan.carries(stage.index):
             yield from self._cascade.carry(stage.index, rows)
@@ -267,12 +265,11 @@ class _Stage:
         since_us, until_us = self._above._passed
         numbers = slice_numbers(rows)
         first, end = self.node.slices.first_from(since_us), self.node.slices.open_at(until_us)
-        complete = (numbers >= max(first, self._first)) & (numbers < min(end, self._end))
-        complete &= ~np.isin(numbers, list(self._left)) if self._left else True
+        complete = self._inside(numbers, max(first, self._first), min(end, self._end))
         if complete.any():
-            self._complete.append(rows if complete.all() else rows.where(complete))
+            self._complete.append(rows.where(complete))
         if not complete.all():
-            rest = rows if not complete.any() else rows.where(~complete)
+            rest = rows.where(~complete)
             self._reducer.pour(rest, range(len(rest.coders)), range(len(rest.ops)))
 
     def take(self) -> Rows:
@@ -304,9 +301,6 @@ class _Stage:
         self._closed = closed
         rows = self._reducer.take()
         yet_to_come = slice_numbers(rows) >= closed
-        if not yet_to_come.any():
-            yield rows
-            return
         self._reducer.put_back(rows.where(yet_to_come))
         yield rows.where(~yet_to_come)
 
@@ -318,9 +312,12 @@ class _Stage:
         """Which rows are of slices whose records this task has all of; None says that none is."""
         if self._first >= self._end:
             return None
-        numbers = slice_numbers(rows)
-        whole = (numbers >= self._first) & (numbers < self._end)
-        return whole & ~np.isin(numbers, list(self._left)) if self._left else whole
+        return self._inside(slice_numbers(rows), self._first, self._end)
+
+    def _inside(self, numbers: Words, first: int, end: int) -> npt.NDArray[np.bool_]:
+        """Which slices are from one to before another, and have no rows that have left."""
+        inside = (numbers >= first) & (numbers < end)
+        return inside & ~np.isin(numbers, list(self._left)) if self._left else inside
 
     def has_left(self, times: Words | None) -> None:
         """Rows of slices that begin at these times have left; None says of all time."""
@@ -329,6 +326,7 @@ class _Stage:
 
 
 _FOREVER = 2**62
+"""Beyond any time, and the number of any slice."""
 _ALWAYS = -_FOREVER, _FOREVER
 
 

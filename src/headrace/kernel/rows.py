@@ -93,8 +93,8 @@ class Rows:
         return Rows(self.matrix.take(numbers, axis=0), self.coders, self.layout, self.ops, self.starts)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
-        """Some of the rows."""
-        return self.take(np.flatnonzero(mask))
+        """Some of the rows, or all as they are."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def slots(self, states: Sequence[int]) -> Words:
         """Which columns of the matrix hold some states."""
