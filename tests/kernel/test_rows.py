@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headrace.algebra.ops import Op
 from headrace.kernel.narrow import Narrow, array_of
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Part, as_rows
+from headrace.kernel.reduce import Coded, as_rows
 from headrace.kernel.rows import Rows
 
 KINDS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us", "Europe/Paris"))
@@ -36,7 +36,7 @@ def numbers(draw: st.DrawFn, bits: int = 64, rows: int | None = None) -> npt.NDA
 def rows_of(key: pa.Array, slots: list[npt.NDArray[np.int64]]) -> Rows:
     coding = Coding()
     codes = coding.encode("key", key)
-    return as_rows([Op.ADD] * len(slots), (coding.coder("key"),), [Part([codes], slots, len(key))])
+    return as_rows([Op.ADD] * len(slots), (coding.coder("key"),), [Coded([codes], slots, len(key))])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.kernel.cascade import Cascade, Measures, make_reducer, reduce_to
@@ -13,7 +13,7 @@ from headrace.kernel.narrow import Column, slot_of
 from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, pack
 from headrace.kernel.records import Coding
-from headrace.kernel.reduce import Part, Reducer, as_rows
+from headrace.kernel.reduce import Coded, Reducer, as_rows
 from headrace.kernel.rows import Rows
 from headrace.plan.plan import Node, Plan
 
@@ -103,6 +103,24 @@ class HighLevel:
             yield from cascade.run(node, self._meetings.pop(node).take())
 
 
+def merge_lots(
+    plan: Plan,
+    buckets: int,
+    lots: Mapping[Lot, Iterable[tuple[int, Sequence[Column], int]]],
+    conditions: Conditions,
+    measures: Measures | None = None,
+    due: Due | None = None,
+) -> Iterator[Piece]:
+    """All that comes of lots, one after another; their partials come as nodes with what `HighLevel.add` takes."""
+    always = {*homes(plan, buckets, False), *homes(plan, buckets, True)}
+    for lot in sorted(lots):
+        last = plan.split_at(lot.dealt) is not None
+        level = HighLevel(plan, buckets, last, measures, conditions, due, always & {lot})
+        for partial in lots[lot]:
+            level.add(*partial)
+        yield from level.finish()
+
+
 class _Meeting:
     """A node's rows of one bucket. Those of several partials go in together, so that keys are coded once.
 
@@ -149,13 +167,13 @@ class _Meeting:
                 self._reducer.add(coders, *part)
         return self._reducer
 
-    def _coded(self) -> tuple[tuple[Coder, ...], list[Part]]:
+    def _coded(self) -> tuple[tuple[Coder, ...], list[Coded]]:
         """The rows that wait, which leave: the coders of their keys, and their parts."""
         waiting, self._waiting, self._rows = self._waiting, [], 0
         keys = zip(*(keys for keys, _, _ in waiting), strict=True)
         codes = [self._coding.encode_all(number, columns) for number, columns in enumerate(keys)]
         parts = [
-            Part([own[place] for own in codes], [slot_of(slot) for slot in slots], rows)
+            Coded([own[place] for own in codes], [slot_of(slot) for slot in slots], rows)
             for place, (_, slots, rows) in enumerate(waiting)
         ]
         return tuple(map(self._coding.coder, range(len(codes)))), parts

@@ -36,7 +36,7 @@ def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows
     return reducer.rows, into
 
 
-class Part(NamedTuple):
+class Coded(NamedTuple):
     """Some rows to be: columns of key codes, the slots of all states, and how many rows they are."""
 
     codes: Sequence[Codes]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     rows: int
 
 
-def as_rows(ops: Sequence[Op], coders: tuple[Coder, ...], parts: Sequence[Part]) -> Rows:
+def as_rows(ops: Sequence[Op], coders: tuple[Coder, ...], parts: Sequence[Coded]) -> Rows:
     """Rows as they come, some perhaps of the same group."""
     layout = Layout.of([coder.bits for coder in coders])
     width, low = layout.words + count_slots(ops), 0

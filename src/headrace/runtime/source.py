@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from statistics import median
@@ -155,25 +155,22 @@ class Reading:
 
     def read(self, task: Task) -> Iterator[tuple[pa.RecordBatch, int | None]]:
         """The inputs of a task's records, batch by batch, each with the time that no later batch goes below."""
-        inputs = self.input_maker()
-        for batch, until_us in read_task(task, self.names):
-            columns = dict(zip(self.names, batch.columns, strict=True))
-            arrays = inputs(columns, batch.num_rows)
-            yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
+        return self.made(read_task(task, self.names))
 
-    def input_maker(self) -> Callable[[Mapping[str, pa.Array], int], list[pa.Array]]:
-        """Makes the inputs from the columns of one batch after another."""
+    def made(
+        self, batches: Iterable[tuple[pa.RecordBatch, int | None]]
+    ) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+        """The inputs from batches of the columns that are read, each with the same time."""
         sorter = Sorter(self.cells) if self.cells is not None else None
-
-        def make(columns: Mapping[str, pa.Array], rows: int) -> list[pa.Array]:
-            found = sorter.sort(columns, rows) if sorter is not None else []
+        for batch, until_us in batches:
+            columns = dict(zip(self.names, batch.columns, strict=True))
+            found = sorter.sort(columns, batch.num_rows) if sorter is not None else []
             together = dict(zip(self.conditions, found, strict=True))
-            return [
+            arrays = [
                 together[place] if place in together else _input(what, made, columns)
                 for place, (what, made) in enumerate(self.inputs)
             ]
-
-        return make
+            yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
 
 
 def _input(what: str, made: Evaluator | str, columns: Mapping[str, pa.Array]) -> pa.Array:

@@ -19,7 +19,7 @@ from headrace.kernel.answer import window_edges
 from headrace.kernel.cascade import Measures
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
-from headrace.kernel.high import HighLevel, Lot, homes, is_for
+from headrace.kernel.high import Lot, homes, is_for, merge_lots
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.narrow import Column, array_of, joined
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -129,18 +129,11 @@ class Work:
     def high(self, lots: Mapping[Lot, Iterable[tuple[int, Kept]]]) -> Batches:
         """Partials, lot by lot, each with its node, to answers and to partials for the last time."""
         brief, measures = self.brief.value, Measures()
-        homes = frozenset([*self.homes(False), *self.homes(True)])
-
-        def pieces() -> Iterator[Piece]:
-            for lot in sorted(lots):
-                reader = self.scratch.reader() if self.scratch is not None else Reader(None)
-                own, last = homes.intersection([lot]), self.plan.split_at(lot.dealt) is not None
-                level = HighLevel(brief.plan, self.buckets, last, measures, brief.conditions, self.due, own)
-                for node, kept in lots[lot]:
-                    level.add(node, *reader.read(kept))
-                yield from level.finish()
-
-        yield from self.rows(pieces(), measures)
+        # Files are held as long as it is there: longer than any rows of theirs.
+        reader = self.scratch.reader() if self.scratch is not None else Reader(None)
+        partials = {lot: ((node, *reader.read(kept)) for node, kept in own) for lot, own in lots.items()}
+        pieces = merge_lots(brief.plan, self.buckets, partials, brief.conditions, measures, self.due)
+        yield from self.rows(pieces, measures)
 
     def homes(self, last: bool) -> list[Lot]:
         """The lots that have an answer also where no partial comes to them."""

@@ -23,7 +23,7 @@ from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import compile_expression
-from headrace.kernel.high import HighLevel, Lot, homes, is_for
+from headrace.kernel.high import Lot, homes, is_for, merge_lots
 from headrace.kernel.low import LowLevel, Stretch, plan_inputs, table_bytes
 from headrace.kernel.narrow import Column, array_of
 from headrace.kernel.piece import Partial, Piece, Ready
@@ -75,8 +75,8 @@ class Prepared:
     plan: Plan
     inputs: tuple[Expression, ...]
     reading: Reading
-    batches: tuple[tuple[Mapping[str, pa.Array], int | None], ...]
-    """Columns, and the time that no later batch goes below, where known."""
+    batches: tuple[tuple[pa.RecordBatch, int | None], ...]
+    """Columns that are read, and the time that no later batch goes below, where known."""
     own: Stretch | None
     conditions: Conditions
     buckets: int
@@ -87,13 +87,7 @@ class Prepared:
 
     def _low(self) -> Iterator[Piece]:
         level = LowLevel(self.plan, self.inputs, BUDGET_BYTES, self.buckets, self.own, self.conditions)
-        make = self.reading.input_maker()
-        for columns, until_us in self.batches:
-            arrays = make(columns, len(next(iter(columns.values()))))
-            yield from level.add(pa.record_batch(arrays, [f"c{number}" for number in range(len(arrays))]))
-            if until_us is not None:
-                yield from level.close(until_us)
-        yield from level.finish()
+        yield from level.run(self.reading.made(self.batches))
 
     def seconds(self) -> float:
         """One timed run; answers are let go as they come."""
@@ -178,10 +172,7 @@ def _read(
     if reading is None:
         raise BenchError("the kernel cannot read these records itself")
     (task,) = reading.tasks
-    batches = tuple(
-        (dict(zip(reading.names, batch.columns, strict=True)), until_us)
-        for batch, until_us in read_task(task, reading.names)
-    )
+    batches = tuple(read_task(task, reading.names))
     return Prepared(plan, inputs, reading, batches, reading.stretch(task), conditions, buckets)
 
 
@@ -215,12 +206,7 @@ def _high(
     conditions: Conditions,
 ) -> Iterator[Piece]:
     yield from passing
-    always = homes(plan, buckets, last)
-    for lot in sorted({*waiting, *always}):
-        level = HighLevel(plan, buckets, last, conditions=conditions, homes={lot}.intersection(always))
-        for node, columns, rows in waiting.pop(lot, ()):
-            level.add(node, columns, rows)
-        yield from level.finish()
+    yield from merge_lots(plan, buckets, {**dict.fromkeys(homes(plan, buckets, last), ()), **waiting}, conditions)
 
 
 def _check(piece: Ready) -> Sum:
