@@ -1,4 +1,4 @@
-"""The low-level engine: packed keys, hash tables and states in NumPy arrays, compiled by Numba. No PySpark."""
+"""What a task computes, at both levels: packed keys, tables and states in NumPy arrays, by Numba. No PySpark."""
 
 from headrace.kernel.caches import guard_caches
 

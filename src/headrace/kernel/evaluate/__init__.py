@@ -30,8 +30,8 @@ from headrace.kernel.evaluate.functions import CASTS, function
 from headrace.kernel.evaluate.nodes import (
     UNZONED,
     ZONED,
+    Batch,
     Node,
-    Rows,
     Unknown,
     apply,
     choose,
@@ -63,7 +63,7 @@ class Evaluator:
         if len(sizes) != 1:
             raise ValueError(f"an expression needs columns of one length, got {sorted(sizes)}")
         length = sizes.pop()
-        value = self.node.compute(Rows({name: columns[name] for name in self.names}, length))
+        value = self.node.compute(Batch({name: columns[name] for name in self.names}, length))
         found = spread(value, length)
         return found if found.type == self.result else found.view(self.result)
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from headrace.algebra.ops import Words
 from headrace.algebra.words import in_memory, integers_of, truth
 from headrace.kernel.evaluate import Evaluator, numbers
-from headrace.kernel.evaluate.nodes import FLOATS, Apply, Constant, Node, Rows, spread
+from headrace.kernel.evaluate.nodes import FLOATS, Apply, Batch, Constant, Node, spread
 from headrace.kernel.evaluate.operators import logic_of
 from headrace.kernel.table import Table
 
@@ -136,9 +136,9 @@ class Sorter:
 
     def sort(self, columns: Mapping[str, pa.Array], length: int) -> list[pa.DictionaryArray]:
         """For each condition where it is true: the cells of records, the same for all, and what it is in each."""
-        rows = Rows({name: columns[name] for name in self._names}, length)
-        values = [spread(cuts.value.compute(rows), length) for cuts in self._cuts]
-        others = [_outcomes(spread(atom.compute(rows), length)) for atom in self._others]
+        batch = Batch({name: columns[name] for name in self._names}, length)
+        values = [spread(cuts.value.compute(batch), length) for cuts in self._cuts]
+        others = [_outcomes(spread(atom.compute(batch), length)) for atom in self._others]
         if self._truths.size > _MOST_TRUTHS:
             self._tables, self._truths = [], self._truths[:0]
         numbers = self._numbers(values, others, length)

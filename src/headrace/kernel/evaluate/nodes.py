@@ -27,7 +27,7 @@ class Unknown(Exception):
     """The kernel does not know an expression."""
 
 
-class Rows:
+class Batch:
     """The columns of a batch, or of some of its rows."""
 
     def __init__(self, columns: Mapping[str, pa.Array], length: int) -> None:
@@ -49,10 +49,10 @@ class Rows:
         column = self._columns[name]
         return column if isinstance(column, pa.DictionaryArray) and len(column.dictionary) < self.length else None
 
-    def where(self, mask: pa.Array, names: frozenset[str]) -> Rows:
+    def where(self, mask: pa.Array, names: frozenset[str]) -> Batch:
         """The rows where the mask is true, with the columns of these names."""
         kept = {name: pc.filter(self._columns[name], mask) for name in names}
-        return Rows(kept, pc.sum(mask).as_py() or 0)
+        return Batch(kept, pc.sum(mask).as_py() or 0)
 
 
 @dataclass(frozen=True)
@@ -65,31 +65,31 @@ class Node:
     text: str | None  # the column of text that is all that the node reads
     bounds: Bounds | None  # the least and the most number that there can be, and no NaN; integers always have them
 
-    def compute(self, rows: Rows) -> Any:
+    def compute(self, batch: Batch) -> Any:
         """The values of these rows."""
-        if self.text is None or self.raises or (encoded := rows.encoded(self.text)) is None:
-            return self._compute(rows)
+        if self.text is None or self.raises or (encoded := batch.encoded(self.text)) is None:
+            return self._compute(batch)
         texts, places = encoded.dictionary, encoded.indices
         if places.null_count:
             # One entry more than the dictionary has stands for rows that are null.
             texts = pa.concat_arrays([texts, pa.nulls(1, texts.type)])
             places = places.fill_null(len(texts) - 1)
-        return _look_up(spread(self._compute(Rows({self.text: texts}, len(texts))), len(texts)), places)
+        return _look_up(spread(self._compute(Batch({self.text: texts}, len(texts))), len(texts)), places)
 
-    def where(self, rows: Rows, mask: pa.Array) -> Any:
+    def where(self, batch: Batch, mask: pa.Array) -> Any:
         """The values of the rows where the mask is true; others raise nothing.
 
         Mostly no row raises, and then computing all of them is faster than setting some aside.
         """
         try:
-            return self.compute(rows)
+            return self.compute(batch)
         except ArithmeticError:
-            some = rows.where(mask, self.names)
+            some = batch.where(mask, self.names)
         values = spread(self.compute(some), some.length)
         chosen = mask.to_numpy(zero_copy_only=False)
         return values.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
 
-    def _compute(self, rows: Rows) -> Any:
+    def _compute(self, batch: Batch) -> Any:
         raise NotImplementedError
 
 
@@ -99,8 +99,8 @@ class Read(Node):
 
     name: str
 
-    def _compute(self, rows: Rows) -> Any:
-        column = rows.plain(self.name)
+    def _compute(self, batch: Batch) -> Any:
+        column = batch.plain(self.name)
         if column.type == self.type:
             return column
         if plain_type(column.type) == plain_type(self.type):
@@ -114,8 +114,8 @@ class Constant(Node):
 
     value: Any
 
-    def _compute(self, rows: Rows) -> Any:
-        return spread(self.value, rows.length) if rows.constant else self.value
+    def _compute(self, batch: Batch) -> Any:
+        return spread(self.value, batch.length) if batch.constant else self.value
 
 
 @dataclass(frozen=True)
@@ -130,15 +130,15 @@ class Apply(Node):
     options: tuple[Any, ...]
     order: tuple[int, ...]
 
-    def _compute(self, rows: Rows) -> Any:
+    def _compute(self, batch: Batch) -> Any:
         values: dict[int, Any] = {}
         for place, index in enumerate(self.order):
             operand = self.operands[index]
             if place and operand.raises:
-                first = spread(values[self.order[0]], rows.length)
-                values[index] = operand.where(rows, pc.is_valid(first))
+                first = spread(values[self.order[0]], batch.length)
+                values[index] = operand.where(batch, pc.is_valid(first))
             else:
-                values[index] = operand.compute(rows)
+                values[index] = operand.compute(batch)
         return self.function(*(values[index] for index in range(len(values))), *self.options)
 
 
@@ -149,19 +149,19 @@ class Choose(Node):
     conditions: tuple[Node, ...]
     branches: tuple[Node, ...]
 
-    def _compute(self, rows: Rows) -> Any:
+    def _compute(self, batch: Batch) -> Any:
         if not self.raises:
-            result = self.branches[-1].compute(rows)
+            result = self.branches[-1].compute(batch)
             for condition, branch in zip(self.conditions[::-1], self.branches[-2::-1], strict=True):
-                result = pc.if_else(_holds(condition.compute(rows)), branch.compute(rows), result)
+                result = pc.if_else(_holds(condition.compute(batch)), branch.compute(batch), result)
             return result
-        left = spread(pa.scalar(True), rows.length)
-        result = pa.nulls(rows.length, self.type)
+        left = spread(pa.scalar(True), batch.length)
+        result = pa.nulls(batch.length, self.type)
         for condition, branch in zip(self.conditions, self.branches, strict=False):
-            chosen = pc.and_(left, _holds(spread(condition.where(rows, left), rows.length)))
-            result = pc.if_else(chosen, branch.where(rows, chosen), result)
+            chosen = pc.and_(left, _holds(spread(condition.where(batch, left), batch.length)))
+            result = pc.if_else(chosen, branch.where(batch, chosen), result)
             left = pc.and_not(left, chosen)
-        return pc.if_else(left, self.branches[-1].where(rows, left), result)
+        return pc.if_else(left, self.branches[-1].where(batch, left), result)
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,12 @@ class Coalesce(Node):
 
     operands: tuple[Node, ...]
 
-    def _compute(self, rows: Rows) -> Any:
-        result = spread(self.operands[0].compute(rows), rows.length)
+    def _compute(self, batch: Batch) -> Any:
+        result = spread(self.operands[0].compute(batch), batch.length)
         for operand in self.operands[1:]:
             if result.null_count == 0:
                 break
-            result = pc.coalesce(result, operand.where(rows, pc.is_null(result)))
+            result = pc.coalesce(result, operand.where(batch, pc.is_null(result)))
         return result
 
 
@@ -234,7 +234,7 @@ def coalesce(operands: tuple[Node, ...]) -> Node:
 def fold(node: Node) -> Node:
     """The constant that a node without columns is; raises `Unknown` where computing it fails."""
     try:
-        value = spread(node.compute(Rows({}, 1)), 1)[0]
+        value = spread(node.compute(Batch({}, 1)), 1)[0]
     except (ArithmeticError, ValueError) as error:
         raise Unknown("a constant that raises") from error
     return constant(value.as_py(), node.type) if node.type in INTEGERS else _constant_of(value)

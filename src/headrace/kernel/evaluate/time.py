@@ -12,11 +12,9 @@ import pyarrow.compute as pc
 from headrace.kernel.evaluate.nodes import UNZONED, ZONED, Node, Unknown, apply
 from headrace.kernel.evaluate.numbers import plain_numbers, with_nulls
 from headrace.kernel.evaluate.types import is_utc
+from headrace.query.interval import UNIT_US
 
-_SECOND_US = 1_000_000
-_MINUTE_US = 60 * _SECOND_US
-_HOUR_US = 60 * _MINUTE_US
-_DAY_US = 24 * _HOUR_US
+_SECOND_US, _DAY_US = UNIT_US["second"], UNIT_US["day"]
 
 # The least and the most value; times of day need a time, the others take a date too.
 _CLOCK_PARTS = {"hour": (0, 23), "minute": (0, 59), "second": (0, 59)}
@@ -33,12 +31,7 @@ _ALIASES = {"dayofmonth": "day"}
 PARTS = frozenset({*_CLOCK_PARTS, *_CALENDAR_PARTS, *_ALIASES})
 
 _CLOCK_UNITS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1000,
-    "SECOND": _SECOND_US,
-    "MINUTE": _MINUTE_US,
-    "HOUR": _HOUR_US,
-    "DAY": _DAY_US,
+    **{name.upper(): unit_us for name, unit_us in UNIT_US.items() if name != "week"},
     "DD": _DAY_US,
 }
 _CALENDAR_UNITS = {
@@ -141,8 +134,8 @@ def compute_part(value: Any, name: str) -> pa.Array:
     match name:
         case "hour" | "minute" | "second":
             moments = plain_numbers(value.view(pa.int64()))
-            unit, most = {"hour": (_HOUR_US, 24), "minute": (_MINUTE_US, 60), "second": (_SECOND_US, 60)}[name]
-            found = moments // unit % most
+            _, most = _CLOCK_PARTS[name]
+            found = moments // UNIT_US[name] % (most + 1)
         case "dayofweek":
             found = (_days(value) + 4) % 7 + 1
         case "weekday":
