@@ -304,10 +304,15 @@ def _find_windows(starts, lane_ends, shapes, found):  # type: ignore[no-untyped-
                 first, last, closes = begin, end, opens + range_us
                 if opens > earliest:
                     first += places[np.uint64(own + np.int64((opens - earliest) * step))]
+                    # Two steps without a jump: most often they are enough, and nobody can guess how many it takes.
+                    first += starts[np.uint64(first)] < opens
+                    first += starts[np.uint64(first)] < opens
                     while starts[np.uint64(first)] < opens:
                         first += 1
                 if closes <= latest:
                     last = begin + places[np.uint64(own + np.int64((closes - earliest) * step))]
+                    last += starts[np.uint64(last)] < closes
+                    last += starts[np.uint64(last)] < closes
                     while starts[np.uint64(last)] < closes:
                         last += 1
                 if first == last:
