@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,6 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace import Query, Stream, Workload
 from headrace.plan import plan as plan_module
 from headrace.plan.plan import Plan
-from headrace.runtime.batch import run_batch
-from headrace.runtime.prepare import prepare
 from headrace.runtime.results import Results
 from tests.harness.brackets import plain_text, with_brackets
 from tests.harness.cases import Case, case_of_seed, check
@@ -184,10 +183,10 @@ class _Run:
             try:
                 workload = Workload(texts, stream)
                 if plan is None:
-                    plan = prepare(workload, stream, self._spark).plan
+                    plan = workload.plan(stream, spark=self._spark)
                     self.shared = len(plan.answers)
                     self.beside.update(reason_kind(reason, workload[name]) for name, reason in plan.beside)
-                results = run_batch(workload, stream, self._spark, way.budget)
+                results = workload.run(stream, spark=self._spark, budget=way.budget)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with its seed
                 self._differs("all", "\n".join(texts.values()), way, f"{type(error).__name__}: {error}")
                 return plan
@@ -207,9 +206,8 @@ class _Run:
         """A query that fails in plain Spark fails here too."""
         text = self._case.texts[name]
         with self._stream(way) as stream:
-            actual = outcome(
-                lambda: collect(run_batch(Workload({name: text}, stream), stream, self._spark, way.budget)[name])
-            )
+            run = partial(Workload.run, stream=stream, spark=self._spark, budget=way.budget)
+            actual = outcome(lambda: collect(run(Workload({name: text}))[name]))
         self._check(name, actual, way)
 
     def _check(self, name: str, actual: Outcome, way: Way) -> None:

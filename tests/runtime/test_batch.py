@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from headrace import Stream, Workload
 from headrace.errors import RunError
 from headrace.generate import FlowOptions, generate_flows
-from headrace.runtime.batch import run_batch
-from headrace.runtime.prepare import prepare
 from tests.harness.cases import Case, case_of_seed, check
 from tests.harness.compare import compare
 from tests.harness.result import Failure, collect, outcome
@@ -38,7 +36,7 @@ def test_random_workloads(spark: SparkSession, number: int) -> None:
     frame = case.register(spark, partitions=1 + number % 3)
     stream = Stream(frame, name=case.schema.view.strip("`"), time=case.schema.time)
     workload = workload_of(spark, case, stream)
-    results = run_batch(workload, stream, spark, budget=1 if number % 2 else 512 << 20)
+    results = workload.run(stream, spark=spark, budget=1 if number % 2 else 512 << 20)
     for name in set(workload) & set(case.workload):
         generated = case.workload[name]
         actual = outcome(lambda name=name: collect(results[name]))  # type: ignore[misc]
@@ -76,8 +74,8 @@ def small(tmp_path: Path) -> Stream:
 def test_windows_at_the_source(spark: SparkSession, small: Stream, window: str) -> None:
     text = f"SELECT window, name, sum(x) AS s, count(*) FROM t GROUP BY {window}, name ORDER BY 1, 2"
     workload = Workload({"q": text, "n": f"SELECT window.end, max(x) FROM t GROUP BY {window}"}, small)
-    assert len(prepare(workload, small, spark).plan.answers) == 2
-    results = run_batch(workload, small, spark)
+    assert len(workload.plan(small, spark=spark).answers) == 2
+    results = workload.run(small, spark=spark)
     for name, query in workload.items():
         compare(collect(spark.sql(query.text)), collect(results[name]), ordered=name == "q")
 
@@ -88,17 +86,17 @@ def test_one_group_even_without_records(spark: SparkSession, small: Stream) -> N
         "all": "SELECT count(*), sum(x), avg(x) + 1 FROM t",
         "by": "SELECT name, count(*) FROM t GROUP BY name",
     }
-    results = run_batch(Workload(texts, empty), empty, spark)
+    results = Workload(texts, empty).run(empty, spark=spark)
     assert results["all"].collect() == [(0, None, None)]
     assert results["by"].collect() == []
 
 
 def test_overflow_names_the_query(spark: SparkSession, small: Stream) -> None:
     with pytest.raises(RunError, match=r"x \* 2.*overflow"):
-        run_batch(Workload({"huge": "SELECT sum(x * 2) FROM t WHERE x > 100"}, small), small, spark)
+        Workload({"huge": "SELECT sum(x * 2) FROM t WHERE x > 100"}, small).run(small, spark=spark)
     doubled = Stream(small.dataframe(spark).union(small.dataframe(spark)), name="t", time="ts")
     with pytest.raises(RunError, match=r"query 'sums', sum\(x\): the sum of integers exceeds 64 bits"):
-        run_batch(Workload({"sums": "SELECT sum(x) FROM t"}, doubled), doubled, spark)
+        Workload({"sums": "SELECT sum(x) FROM t"}, doubled).run(doubled, spark=spark)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ def test_sums_that_spark_does_not_compute_do_not_overflow(
     pq.write_table(table, tmp_path / "part-0.parquet")
     stream = Stream.parquet(str(tmp_path), name="t", time="ts")
     workload = Workload({"q": f"SELECT name, sum(x) AS s FROM t GROUP BY name {clauses}"}, stream)
-    results = run_batch(workload, stream, spark)
+    results = workload.run(stream, spark=spark)
     compare(collect(spark.sql(workload["q"].text)), collect(results["q"]))
 
 
@@ -164,8 +162,8 @@ GUARDED = {
 def test_what_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stream, at_the_source: bool) -> None:
     stream = trades if at_the_source else Stream(trades.dataframe(spark), name="t", time="ts")
     workload = Workload(GUARDED, stream)
-    assert len(prepare(workload, stream, spark).plan.answers) == len(GUARDED)
-    with run_batch(workload, stream, spark) as results:
+    assert len(workload.plan(stream, spark=spark).answers) == len(GUARDED)
+    with workload.run(stream, spark=spark) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
 
@@ -173,8 +171,8 @@ def test_what_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stre
 def test_a_windows_time_that_a_filter_excludes_raises_nothing(spark: SparkSession, trades: Stream) -> None:
     text = "SELECT window.start AS day, count(*) AS n FROM t WHERE volume <> 0 GROUP BY window({}, '1 day')"
     workload = Workload({"by_day": text.format("CAST(day AS TIMESTAMP)")}, trades)
-    assert prepare(workload, trades, spark).plan.answers
-    with run_batch(workload, trades, spark) as results:
+    assert workload.plan(trades, spark=spark).answers
+    with workload.run(trades, spark=spark) as results:
         compare(collect(spark.sql(workload["by_day"].text)), collect(results["by_day"]))
 
 
@@ -183,13 +181,13 @@ def test_filters_do_not_keep_states_apart(spark: SparkSession, trades: Stream) -
         "SELECT price > 3 AS k, sum(price * volume) FILTER (WHERE price < 5) AS s, avg(price / volume) AS q FROM t"
     )
     texts = {"all": f"{text} GROUP BY price > 3", "some": f"{text} WHERE volume <> 0 GROUP BY price > 3"}
-    every, some = prepare(Workload(texts, trades), trades, spark).plan.answers
+    every, some = Workload(texts, trades).plan(trades, spark=spark).answers
     assert every.keys == some.keys
     assert every.recipes[0] == some.recipes[0]
     assert every.recipes[1] != some.recipes[1]  # a division may raise
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        every, some = prepare(Workload(texts, trades), trades, spark).plan.answers
+        every, some = Workload(texts, trades).plan(trades, spark=spark).answers
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
     assert every.keys != some.keys  # what the kernel knows of expressions holds in ANSI mode
@@ -199,10 +197,9 @@ def test_the_netflow_schemes_at_the_source(spark: SparkSession, tmp_path: Path) 
     generate_flows(FlowOptions(30_000, profile="enterprise", nulls=0.01), tmp_path / "flows")
     stream = Stream.parquet(str(tmp_path / "flows"), name="flows", time="ts")
     workload = Workload.load(NETFLOW, stream)
-    prepared = prepare(workload, stream, spark)
-    assert len(prepared.plan.roots) == 1
+    assert len(workload.plan(stream, spark=spark).roots) == 1
     reference = workload.reference(stream, spark=spark)
-    results = run_batch(workload, stream, spark)
+    results = workload.run(stream, spark=spark)
     for name in ("detail_as_matrix", "router_prefix", "protocol", "source_node"):
         compare(collect(reference[name]), collect(results[name]))
 
@@ -239,11 +236,11 @@ def test_whole_epochs_windows_across_them_and_bags(
     if kept_by_spark:
         monkeypatch.setattr("headrace.runtime.batch.make_scratch", lambda spark: None)
     workload = Workload(MIXED, in_order)
-    plan = prepare(workload, in_order, spark).plan
+    plan = workload.plan(in_order, spark=spark)
     assert len(plan.answers) == len(MIXED)
     assert any(plan.deal_of(root).epoch is not None for root in plan.roots)
     assert plan.split_nodes
-    with run_batch(workload, in_order, spark, budget) as results:
+    with workload.run(in_order, spark=spark, budget=budget) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
         measured = results.profile()
@@ -262,8 +259,8 @@ def test_a_root_whose_groups_are_apart(spark: SparkSession, in_order: Stream) ->
         "total": "SELECT avg(x) AS a FROM t",
     }
     workload = Workload(texts, in_order)
-    assert prepare(workload, in_order, spark).plan.split_nodes == (0,)
-    with run_batch(workload, in_order, spark) as results:
+    assert workload.plan(in_order, spark=spark).split_nodes == (0,)
+    with workload.run(in_order, spark=spark) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
 
@@ -271,13 +268,13 @@ def test_a_root_whose_groups_are_apart(spark: SparkSession, in_order: Stream) ->
 def test_an_epoch_ends_before_a_filter_has_chosen_a_record(spark: SparkSession, in_order: Stream) -> None:
     text = "SELECT window.start, count(*) AS n FROM t WHERE x {} GROUP BY window(ts, '1 minute')"
     workload = Workload({"late": text.format("> 100"), "never": text.format("< 0")}, in_order)
-    with run_batch(workload, in_order, spark) as results:
+    with workload.run(in_order, spark=spark) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
 
 
 def test_released_answers_are_gone(spark: SparkSession, in_order: Stream) -> None:
-    with run_batch(Workload({"all": MIXED["all"]}, in_order), in_order, spark) as results:
+    with Workload({"all": MIXED["all"]}, in_order).run(in_order, spark=spark) as results:
         frame = results["all"]
         assert frame.collect() == [(2, 7140)]
     assert isinstance(outcome(lambda: collect(frame)), Failure)
@@ -304,9 +301,9 @@ def test_keys_that_decide_others_but_for_one_record(spark: SparkSession, tmp_pat
         for length in (5, 10)
     }
     workload = Workload(texts, stream)
-    plan = prepare(workload, stream, spark).plan
+    plan = workload.plan(stream, spark=spark)
     assert {str(assumed) for answer in plan.answers for assumed in answer.assumed} == {"addr decides asn"}
     assert len([node for node in range(len(plan.nodes)) if len(plan.names(node)) == 2]) == 4
-    results = run_batch(workload, stream, spark, budget)
+    results = workload.run(stream, spark=spark, budget=budget)
     for name, query in workload.items():
         compare(collect(spark.sql(query.text)), collect(results[name]), ordered=False)

@@ -18,8 +18,6 @@ from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
 from headrace.errors import HeadraceError, RunError, StreamError
-from headrace.runtime.batch import run_batch
-from headrace.runtime.prepare import prepare
 from tests.harness.compare import compare
 from tests.harness.result import Failure, collect, outcome
 
@@ -54,8 +52,8 @@ def write_answers(spark: SparkSession, path: Path, out: Path) -> None:
     """All that a user does, from the folder to the written answers."""
     stream = Stream.parquet(str(path), name="t", time="ts")
     workload = Workload(QUERIES, stream)
-    assert len(prepare(workload, stream, spark).plan.answers) == len(QUERIES)
-    run_batch(workload, stream, spark).write(str(out))
+    assert len(workload.plan(stream, spark=spark).answers) == len(QUERIES)
+    workload.run(stream, spark=spark).write(str(out))
 
 
 def test_an_overflow_names_its_query_and_leaves_no_output(spark: SparkSession, folder: Path) -> None:
@@ -109,7 +107,7 @@ def test_a_column_that_one_file_lacks_is_what_spark_makes_of_it(
         assert [path.name for path in folder.parent.iterdir()] == ["t"]
         return
     stream = Stream.parquet(str(folder), name="t", time="ts")
-    results = run_batch(Workload(QUERIES, stream), stream, spark)
+    results = Workload(QUERIES, stream).run(stream, spark=spark)
     for name, answer in expected.items():
         assert not isinstance(answer, Failure)
         compare(answer, collect(results[name]))
@@ -120,7 +118,6 @@ import os, signal, sys
 from pathlib import Path
 
 from headrace import Stream, Workload
-from headrace.runtime.batch import run_batch
 from headrace.runtime.session import start_session
 
 def kill_all_workers_once(batches):
@@ -139,7 +136,7 @@ fields = "id", "timestamp_seconds(id) AS ts", "id % 7 AS k"
 frame = spark.range(0, 20000, 1, 4).selectExpr(*fields)
 stream = Stream(frame.mapInArrow(kill_all_workers_once, frame.schema), name="t", time="ts")
 text = "SELECT k, sum(id) AS s, count(*) AS n FROM t GROUP BY k ORDER BY k"
-answer = run_batch(Workload({"q": text}, stream), stream, spark)["q"].collect()
+answer = Workload({"q": text}, stream).run(stream, spark=spark)["q"].collect()
 frame.createOrReplaceTempView("t")
 assert Path(sys.argv[1]).exists(), "nothing was killed"
 assert answer == spark.sql(text).collect(), answer
@@ -165,7 +162,7 @@ def write_to_a_full_disk(spark: SparkSession, folder: Path) -> Exception:
     pq.write_table(numbers, folder / "t" / "part-0.parquet")
     stream = Stream.parquet(str(folder / "t"), name="t", time="ts")
     texts = {"small": "SELECT count(*) AS n FROM t", "large": "SELECT x, sum(r) AS s FROM t GROUP BY x"}
-    results = run_batch(Workload(texts, stream), stream, spark)
+    results = Workload(texts, stream).run(stream, spark=spark)
     results.write(str(folder / "out"))
     jvm = spark._jvm
     assert jvm is not None

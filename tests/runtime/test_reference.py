@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tools.spark_functions import builtin_functions
 
 from headrace import Stream, Workload
 from headrace.errors import OutputError, RunError, StreamError, WorkloadError
 from headrace.query.functions import spark_functions
 from headrace.runtime.results import Results
-from headrace.runtime.session import builtin_functions
 
 pytestmark = pytest.mark.spark
 

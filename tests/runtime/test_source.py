@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
-from headrace.runtime.batch import run_batch
 from tests.harness.compare import compare
 from tests.harness.result import collect
 
@@ -42,7 +41,7 @@ def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
 def check(spark: SparkSession, stream: Stream, texts: dict[str, str]) -> int:
     """Compare with plain Spark; gives how many records were read."""
     workload = Workload(texts, stream)
-    with run_batch(workload, stream, spark) as results:
+    with workload.run(stream, spark=spark) as results:
         for name, query in workload.items():
             compare(collect(spark.sql(query.text)), collect(results[name]))
         measured = results.profile()

@@ -23,17 +23,16 @@ from headrace.kernel.compiled import load_kernels
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.levels import travelling
 from headrace.plan.plan import Plan
-from headrace.plan.search import DEFAULT
 from headrace.query import Query
-from headrace.runtime.finish import Groups, finishing_sql
+from headrace.runtime.finish import GroupNames, finishing_sql
 from headrace.runtime.known import Known, key_of, recall, remember
 from headrace.runtime.meeting import Line, lines_of, meet
-from headrace.runtime.prepare import BUDGET_BYTES, Prepared, prepare
+from headrace.runtime.prepare import Prepared, prepare
 from headrace.runtime.profile import Profile
 from headrace.runtime.reference import analyse
 from headrace.runtime.results import Results
 from headrace.runtime.scratch import make_scratch
-from headrace.runtime.session import keep_workers, user_functions, wake_workers
+from headrace.runtime.session import keep_workers, wake_workers
 from headrace.runtime.source import computed, plan_reading
 from headrace.runtime.worker import PIECES, Work, on_tasks, typed
 from headrace.sources import Stream
@@ -62,17 +61,17 @@ def run_batch(
     queries: Mapping[str, Query],
     stream: Stream,
     spark: SparkSession,
-    budget: int = BUDGET_BYTES,
-    search: str = DEFAULT,
-    functions: Collection[str] | None = None,
+    budget: int,
+    search: str,
+    functions: Collection[str],
 ) -> Results:
     """The answers of all queries: those with states by one shared pass, the others by plain Spark beside it.
 
-    The shared pass is done when this returns. Meanwhile Spark looks at each query as a whole.
+    The shared pass is done when this returns. Meanwhile Spark looks at each query as a whole. `functions` are the
+    names of the user's own.
     """
     begin = time.perf_counter()
-    own = user_functions(spark) if functions is None else functions
-    key = key_of(queries, stream, spark, budget, search, own)
+    key = key_of(queries, stream, spark, budget, search, functions)
     with ThreadPoolExecutor(3) as threads:
         waking = threads.submit(wake_workers, spark)
         loading = threads.submit(load_kernels)  # the driver, too, lets partials meet
@@ -83,7 +82,7 @@ def run_batch(
         else:
             frame = stream.dataframe(spark)
             analysis = threads.submit(analyse, queries, stream, spark, frame)
-            prepared = prepare(queries, stream, spark, frame, search, budget, own)
+            prepared = prepare(queries, stream, spark, functions, frame, search, budget)
         plan = prepared.plan
         shared = _SharedPass(prepared, stream, spark, budget, analysis)
         measures = shared.run() if plan.answers else []
@@ -199,7 +198,7 @@ class _SharedPass:
         answer = self._prepared.plan.answers[number]
         query = answer.query
         expected = self._analysis.result()[query.name].schema
-        groups = Groups.of(query, self._stream.column_names)
+        groups = GroupNames.of(query, self._stream.column_names)
         sql = finishing_sql(query, groups, expected.names)
         finished = self._spark.sql(sql, groups=self._group_frame(number))
         kinds = [(field.name, field.dataType.simpleString()) for field in finished.schema.fields]

@@ -30,24 +30,24 @@ WINDOW = "window"
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupNames:
     """The names of the columns that hold a query's groups."""
 
     keys: tuple[str, ...]
     aggregates: tuple[str, ...]
 
     @staticmethod
-    def of(query: Query, columns: Sequence[str]) -> Groups:
+    def of(query: Query, columns: Sequence[str]) -> GroupNames:
         """A key that is a column of the stream keeps its name; the text of the query uses it."""
         known = {column.lower() for column in columns}
         keys = (
             key.column if key.column is not None and key.column.lower() in known else f"__key_{index}"
             for index, key in enumerate(query.keys)
         )
-        return Groups(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
+        return GroupNames(tuple(keys), tuple(f"__aggregate_{index}" for index in range(len(query.aggregates))))
 
 
-def group_schema(answer: Answer, groups: Groups, facts: Facts) -> pa.Schema:
+def group_schema(answer: Answer, groups: GroupNames, facts: Facts) -> pa.Schema:
     """The columns of an answer as they come from the kernel: the window, the keys, the aggregates."""
     fields = []
     if answer.query.window is not None:
@@ -59,7 +59,7 @@ def group_schema(answer: Answer, groups: Groups, facts: Facts) -> pa.Schema:
 
 
 def finishing_sql(
-    query: Query, groups: Groups, names: Sequence[str], more: Mapping[str, str] | None = None
+    query: Query, groups: GroupNames, names: Sequence[str], more: Mapping[str, str] | None = None
 ) -> str:
     """SQL over `{groups}` that gives the query's answer; `names` are those of its columns, and `more` follow."""
     parts = dict(_replacements(query, groups))
@@ -78,12 +78,12 @@ def finishing_sql(
     return "\n".join(clause for clause in clauses if clause)
 
 
-def finishing_texts(query: Query, groups: Groups) -> tuple[list[str], str | None]:
+def finishing_texts(query: Query, groups: GroupNames) -> tuple[list[str], str | None]:
     """The outputs, and HAVING if there is one, as SQL over the columns that hold a query's groups."""
     return _texts(query, groups, dict(_replacements(query, groups)))
 
 
-def _texts(query: Query, groups: Groups, parts: dict[Expression, str]) -> tuple[list[str], str | None]:
+def _texts(query: Query, groups: GroupNames, parts: dict[Expression, str]) -> tuple[list[str], str | None]:
     outputs = [rewrite(output.expression, parts) for output in query.outputs]
     named = aliases(list(zip(query.outputs, outputs, strict=True)), groups.keys)
     return outputs, rewrite(query.having, named | parts) if query.having else None
@@ -94,7 +94,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
 
 
-def _replacements(query: Query, groups: Groups) -> Iterator[tuple[Expression, str]]:
+def _replacements(query: Query, groups: GroupNames) -> Iterator[tuple[Expression, str]]:
     for key, name in zip(query.keys, groups.keys, strict=True):
         if key.column != name:
             yield key, quote_name(name)

@@ -21,9 +21,8 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.query import Expression, Query
 from headrace.query.functions import spark_functions
-from headrace.runtime.finish import Groups, group_schema
+from headrace.runtime.finish import GroupNames, group_schema
 from headrace.runtime.reference import analyse
-from headrace.runtime.session import user_functions
 from headrace.runtime.source import Session, Source, Ways, computed, filters_of, find_ways, sizes_by_sample
 from headrace.runtime.told import Told
 from headrace.runtime.worker import Brief
@@ -73,20 +72,20 @@ def prepare(
     queries: Mapping[str, Query],
     stream: Stream,
     spark: SparkSession,
+    functions: Collection[str],
     frame: DataFrame | None = None,
     search: str = DEFAULT,
     budget: int = BUDGET_BYTES,
-    functions: Collection[str] | None = None,
 ) -> Prepared:
     """Plan a workload; Spark says what type every expression has. Raises `WorkloadError`.
 
-    `frame` is the stream's DataFrame, where there is one already: to make it, Spark reads a footer. `functions`
-    are the names of the user's own, where they are known already.
+    `functions` are the names of the user's own. `frame` is the stream's DataFrame, where there is one already: to
+    make it, Spark reads a footer.
     """
     from pyspark.errors import AnalysisException  # see session.py
 
     frame = frame if frame is not None else stream.dataframe(spark)
-    session = session_of(frame, spark, user_functions(spark) if functions is None else functions)
+    session = session_of(frame, spark, functions)
     safe = cache(session.never_raises)
     inner = tuple(guarded(query, safe) for query in queries.values())
     needed = all_needed(inner)
@@ -111,7 +110,7 @@ def prepare(
 
 def _brief(plan: Plan, facts: Facts, conditions: Conditions, stream: Stream) -> Brief:
     """What workers have to know of a plan."""
-    groups = [Groups.of(answer.query, stream.column_names) for answer in plan.answers]
+    groups = [GroupNames.of(answer.query, stream.column_names) for answer in plan.answers]
     schemas = (group_schema(*pair, facts) for pair in zip(plan.answers, groups, strict=True))
     return Brief(plan, plan_inputs(plan), tuple(schemas), conditions)
 

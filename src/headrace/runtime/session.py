@@ -47,9 +47,9 @@ def start_session(
 
 
 @contextmanager
-def open_session(app: str = "headrace", *, quiet: bool = True, **options: object) -> Iterator[SparkSession]:
+def open_session(app: str = "headrace", **options: object) -> Iterator[SparkSession]:
     """A session that is stopped at the end of the block."""
-    spark = start_session(app, quiet=quiet, **options)  # type: ignore[arg-type]  # handed on as they are
+    spark = start_session(app, **options)  # type: ignore[arg-type]  # handed on as they are
     try:
         yield spark
     finally:
@@ -120,16 +120,3 @@ def user_functions(spark: SparkSession) -> frozenset[str]:
     kept = catalog.externalCatalog().listFunctions(catalog.getCurrentDatabase(), "*")
     names = f"{catalog.listTemporaryFunctions().mkString(' ')} {kept.mkString(' ')}".split()
     return frozenset(name.rpartition(".")[2].strip("`").lower() for name in names)
-
-
-def builtin_functions(spark: SparkSession) -> dict[str, str]:
-    """Name and group of Spark's built-in functions, from its registry."""
-    jvm = spark._jvm
-    assert jvm is not None
-    catalyst = jvm.org.apache.spark.sql.catalyst
-    registry = catalyst.analysis.FunctionRegistry.builtin()
-    groups = {}
-    for name in {row[0].lower() for row in spark.sql("SHOW FUNCTIONS").collect()}:
-        info = registry.lookupFunction(catalyst.FunctionIdentifier(name))
-        groups[name] = info.get().getGroup() or "other" if info.isDefined() else "other"
-    return groups

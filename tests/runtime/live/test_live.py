@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Stream, Workload
-from headrace.errors import LogError, StreamError, WorkloadError
+from headrace.errors import HeadraceError, LogError, OutputError, StreamError, WorkloadError
 from headrace.runtime import worker
 from headrace.runtime.live import emit, steps
 from headrace.runtime.live.control import ask
@@ -279,6 +279,37 @@ def test_requests_a_watched_folder_and_metrics(feed: Feed) -> None:
             text = page.read().decode()
     assert 'headrace_records_total{run="run"} 2' in text
     assert json.loads((feed.folder / "run" / "progress.json").read_text())[-1]["total_records"] == 2
+
+
+def test_a_run_says_how_it_is(feed: Feed) -> None:
+    feed.add((10, "a", 1), (70, "a", 1))
+    feed.add((130, "a", 1))
+    live = feed.start({"by_key": BY_KEY}, trigger="0 seconds")
+    try:
+        wait_for(live, 3)
+        active = live.is_active
+        assert live.exception() is None
+        assert {"message", "isDataAvailable", "isTriggerActive"} <= live.status.keys()
+    finally:
+        live.stop()
+    assert (active, live.is_active) == (True, False)
+    assert live.exception() is None, "it was stopped"
+    assert [progress.batch for progress in live.recent_progress] == [0, 1]
+    assert live.recent_progress[-1] == live.progress()
+
+
+@pytest.mark.parametrize("error", [OutputError("no room"), OSError("no room")])
+def test_a_run_says_why_it_has_ended(feed: Feed, error: Exception) -> None:
+    def fail(_: WindowAnswer) -> None:
+        raise error
+
+    feed.add((10, "a", 1), (70, "a", 1))
+    live = feed.start({"by_key": BY_KEY}, sink=fail)
+    with pytest.raises(HeadraceError, match="no room"):
+        live.await_termination()
+    assert not live.is_active
+    assert "no room" in str(live.exception())
+    live.stop()
 
 
 def test_many_micro_batches_leave_few_partials(feed: Feed) -> None:

@@ -10,10 +10,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError, RunError
 from headrace.runtime.live.files import Folder
+
+if TYPE_CHECKING:
+    from headrace.runtime.live.run import LiveRun
 
 _EVERY_S = 0.25
 _PATIENCE_S = 30.0
@@ -23,31 +26,16 @@ ReadTexts = Callable[[Path], Iterator[tuple[str, str]]]
 """Name and text of each query in a folder."""
 
 
-class Changing(Protocol):
-    """What can be changed."""
-
-    def add(self, name: str, text: str, *, backfill: bool = False) -> None:
-        """One more query."""
-
-    def remove(self, name: str) -> None:
-        """One query less."""
-
-    def replace(self, name: str, text: str) -> None:
-        """Another query of the same name."""
-
-
 class Controller:
     """Looks for changes now and then, in a thread of its own."""
 
-    def __init__(
-        self, run: Changing, checkpoint: Folder, watch: Path | None = None, read: ReadTexts | None = None
-    ) -> None:
+    def __init__(self, run: LiveRun, checkpoint: Folder, watch: Path | None, read: ReadTexts) -> None:
         self._run = run
         self._requests = (checkpoint / "control" / "requests").make()
         self._replies = (checkpoint / "control" / "replies").make()
         self._watch = watch
         self._read = read
-        self._seen: dict[str, str] = dict(read(watch)) if watch is not None and read is not None else {}
+        self._seen: dict[str, str] = dict(read(watch)) if watch is not None else {}
         self._stamp = self._stamps()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="headrace-control", daemon=True)
@@ -70,7 +58,7 @@ class Controller:
                 self._answer(name)
             if self._watch is not None and self._stamps() != self._stamp:
                 self._stamp = self._stamps()
-                self._follow()
+                self._follow(self._watch)
 
     def _answer(self, name: str) -> None:
         try:
@@ -91,12 +79,10 @@ class Controller:
         files = sorted(self._watch.glob("*.sql"))
         return {file.name: (stat.st_mtime_ns, stat.st_size) for file in files if (stat := _stat(file)) is not None}
 
-    def _follow(self) -> None:
+    def _follow(self, folder: Path) -> None:
         """Have the queries that are in the folder now; one whose text has changed leaves, and joins again."""
-        assert self._watch is not None
-        assert self._read is not None
         try:
-            there = dict(self._read(self._watch)) if any(self._watch.glob("*.sql")) else {}
+            there = dict(self._read(folder)) if any(folder.glob("*.sql")) else {}
         except HeadraceError as error:
             logger.error("the watched folder: %s", error)
             return
@@ -120,18 +106,18 @@ class Controller:
             logger.error("query '%s' of the watched folder was refused: %s", name, error)
 
 
-def ask(checkpoint: Folder, request: dict[str, object], patience_s: float = _PATIENCE_S) -> None:
+def ask(checkpoint: Folder, request: dict[str, object]) -> None:
     """Ask the run of a checkpoint for a change, and wait until it is made; raises `RunError` with its answer."""
     control = checkpoint / "control"
     if not control.has("requests"):
         raise RunError(f"there is no run with the checkpoint '{checkpoint.uri}'")
     name = f"{time.time_ns()}-{uuid.uuid4().hex[:8]}.json"
     (control / "requests").put(name, json.dumps(request).encode())
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + _PATIENCE_S
     while not (control / "replies").has(name):
         if time.monotonic() > until:
             (control / "requests").delete(name)
-            raise RunError(f"the run did not answer within {patience_s:.0f} seconds; is it still going?")
+            raise RunError(f"the run did not answer within {_PATIENCE_S:.0f} seconds; is it still going?")
         time.sleep(_EVERY_S / 5)
     reply = json.loads((control / "replies").read(name))
     (control / "replies").delete(name)

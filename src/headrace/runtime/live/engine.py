@@ -72,13 +72,11 @@ class Engine:
         folder: Folder,
         sinks: Sequence[Sink],
         settings: Settings,
-        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self._stream = stream
         self._spark = spark
         self._sinks = tuple(sinks)
         self._settings = settings
-        self._now_us = now_us
         self._folder = folder
         self.log = PartialLog(folder)
         self.versions = Versions(folder / "versions")
@@ -106,7 +104,7 @@ class Engine:
         passing("begin")
         commit = joined(before, version)
         standings = commit.queries
-        most_us = self._settings.clock.latest(commit.latest_us, self._now_us())
+        most_us = self._settings.clock.latest(commit.latest_us, time.time_ns() // 1000)
         with self._shelf() as shelf:
             places = Places(shelf, self._outbox.of(batch).make().uri)
             taken = self._receiver.take(records, version, commit, most_us, places)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.kernel.evaluate import Evaluator, compile_expression
 from headrace.query import Expression, Query
 from headrace.query.rewrite import rewrite
-from headrace.runtime.finish import WINDOW, Groups, finishing_texts
+from headrace.runtime.finish import WINDOW, GroupNames, finishing_texts
 
 _START, _END = "__window_start", "__window_end"
 _EDGES = {Expression.parse(f"{WINDOW}.start"): _START, Expression.parse(f"{WINDOW}.end"): _END}
@@ -30,17 +30,17 @@ class Finisher:
     schema: pa.Schema
 
     @staticmethod
-    def of(query: Query, groups: Groups, held: pa.Schema, answer: pa.Schema, time_zone: str) -> Finisher | None:
+    def of(query: Query, names: GroupNames, held: pa.Schema, answer: pa.Schema, time_zone: str) -> Finisher | None:
         """The finisher of a query whose groups have a schema; None where the kernel does not know all of it."""
         if query.order or query.limit or query.offset or not all(_lies_in_parquet(field.type) for field in answer):
             return None
         kinds = {field.name: field.type for field in held if field.name != WINDOW}
         edge = held.field(WINDOW).type.field("start").type
         kinds |= {_START: edge, _END: edge}
-        texts, having = finishing_texts(query, groups)
+        texts, having = finishing_texts(query, names)
         outputs = [_output(text, field.type, kinds, time_zone) for text, field in zip(texts, answer, strict=True)]
         known = tuple(output for output in outputs if output is not None)
-        chosen = _compiled(having, pa.bool_(), kinds, time_zone) if having is not None else None
+        chosen = compile_expression(_parsed(having), kinds, pa.bool_(), time_zone) if having is not None else None
         if len(known) < len(outputs) or (having is not None and chosen is None):
             return None
         return Finisher(known, chosen, answer)
@@ -51,7 +51,7 @@ class Finisher:
         columns = {name: groups[name] for name in groups.schema.names}
         columns |= {_START: window.field("start"), _END: window.field("end")}
         if self.having is not None:
-            chosen = self.having({name: columns[name] for name in self.having.names} or {_START: columns[_START]})
+            chosen = self._made(self.having, columns)
             columns = {name: column.filter(chosen) for name, column in columns.items()}
         made = [self._made(output, columns) for output in self.outputs]
         kinds = self.schema.types
@@ -69,15 +69,16 @@ class Finisher:
 
 
 def _output(text: str, kind: pa.DataType, kinds: dict[str, pa.DataType], time_zone: str) -> Evaluator | str | None:
-    expression = Expression.parse(rewrite(Expression.parse(text), _EDGES))
+    expression = _parsed(text)
     names = {name.lower(): name for name in (*kinds, WINDOW)}
     if expression.column is not None:
         return names.get(expression.column.lower())
     return compile_expression(expression, kinds, kind, time_zone)
 
 
-def _compiled(text: str, kind: pa.DataType, kinds: dict[str, pa.DataType], time_zone: str) -> Evaluator | None:
-    return compile_expression(Expression.parse(rewrite(Expression.parse(text), _EDGES)), kinds, kind, time_zone)
+def _parsed(text: str) -> Expression:
+    """SQL over a query's groups, with the edges of windows as columns."""
+    return Expression.parse(rewrite(Expression.parse(text), _EDGES))
 
 
 _PLAIN: Sequence[object] = (

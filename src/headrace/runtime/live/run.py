@@ -41,8 +41,8 @@ class LiveRun:
         planning: Future[Version],
         watcher: Watcher,
         parse: Callable[[str, str], Query],
-        metrics_port: int | None = None,
-        replan_s: float = 300.0,
+        metrics_port: int | None,
+        replan_s: float,
     ) -> None:
         """`parse` makes a checked query of a name and a text; every `replan_s` a better plan is looked for."""
         self._metrics = MetricsServer(watcher, metrics_port) if metrics_port is not None else None

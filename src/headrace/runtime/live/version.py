@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.states import Fact
@@ -27,7 +26,7 @@ from headrace.plan.search import DEFAULT
 from headrace.plan.sizes import Sizes
 from headrace.plan.slices import Slices
 from headrace.query import Expression, Query, Window
-from headrace.runtime.finish import Groups, finishing_sql, group_schema
+from headrace.runtime.finish import GroupNames, finishing_sql, group_schema
 from headrace.runtime.live.finisher import Finisher
 from headrace.runtime.live.records import Records
 from headrace.runtime.prepare import arrow_types, session_of, types_of
@@ -87,7 +86,7 @@ class Version:
         """When a slice of a root begins."""
         slices = self.plan.nodes[self.root_places[root]].slices
         assert isinstance(slices, Slices), "roots have slices"
-        return int(slices.start_of(np.array(number)))
+        return slices.start_of(number)
 
     def open_at(self, time_us: int) -> Iterator[tuple[str, int]]:
         """When the first slice begins that is not over then, of each root whose windows are answered at once."""
@@ -274,7 +273,7 @@ class Desk:
         """How a query's groups are finished."""
         query = answer.query
         if query.plain not in self._endings:
-            groups, schema = Groups.of(query, self._stream.column_names), self._schemas[query.plain]
+            groups, schema = GroupNames.of(query, self._stream.column_names), self._schemas[query.plain]
             held = group_schema(answer, groups, known.facts)
             finisher = Finisher.of(query, groups, held, schema, known.session.time_zone)
             statement = finishing_sql(query, groups, schema.names, {STARTED: _STARTED_SQL})
