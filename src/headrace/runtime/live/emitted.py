@@ -16,7 +16,7 @@ from headrace.runtime.live.log import Given
 from headrace.runtime.live.version import Version
 
 
-class Groups(NamedTuple):
+class Unfinished(NamedTuple):
     """Rows of a query's groups, still to be finished."""
 
     rows: int
@@ -28,7 +28,7 @@ class Emitted:
     """Files with answers, and groups on a shelf, by query."""
 
     given: list[Given] = field(default_factory=list)
-    groups: dict[str, list[Groups]] = field(default_factory=dict)
+    groups: dict[str, list[Unfinished]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -39,7 +39,7 @@ class Emitted:
 
     def note(self, query: str, rows: int, kept: Kept) -> None:
         """Some groups more."""
-        self.groups.setdefault(query, []).append(Groups(rows, kept))
+        self.groups.setdefault(query, []).append(Unfinished(rows, kept))
 
     def add(self, other: Emitted) -> None:
         """What another task has made."""
@@ -57,7 +57,7 @@ class Emitted:
         """What `to_json` gave."""
         told = json.loads(text)
         groups = {
-            query: [Groups(rows, Kept(**kept)) for rows, kept in lot] for query, lot in told["groups"].items()
+            query: [Unfinished(rows, Kept(**kept)) for rows, kept in lot] for query, lot in told["groups"].items()
         }
         return Emitted([Given(*given) for given in told["given"]], groups)
 

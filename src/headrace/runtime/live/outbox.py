@@ -31,7 +31,7 @@ _LINES = "query string, file string, rows bigint, start_us bigint, end_us bigint
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class _OnShelf:
     """A query's groups, as they were kept."""
 
     schema: pa.Schema
@@ -49,7 +49,7 @@ class _Writing:
     """A query's groups to a file with its answer."""
 
     query: str
-    groups: _Groups
+    groups: _OnShelf
     finisher: Finisher
     values: int
     """About how many there are to write."""
@@ -85,7 +85,7 @@ class Outbox:
         found = list(emitted.given)
         for name, parts in emitted.groups.items():
             number = version.plan.numbers[name]
-            own = _Groups(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
+            own = _OnShelf(version.schemas[number], version.windows[name], tuple(part.kept for part in parts))
             finisher = version.finishers[number]
             if finisher is None:
                 found += self._by_spark(name, own, version, folder, shelf)
@@ -108,7 +108,7 @@ class Outbox:
 
         return [Given(*row) for row in collected(on_tasks(self._spark, len(lots), write, _LINES))]
 
-    def _by_spark(self, name: str, groups: _Groups, version: Version, folder: Folder, shelf: str) -> list[Given]:
+    def _by_spark(self, name: str, groups: _OnShelf, version: Version, folder: Folder, shelf: str) -> list[Given]:
         """All windows in one job, a file each; what is ordered, or cut off, is so inside its window."""
         number = version.plan.numbers[name]
         statement, query = version.statements[number], version.plan.answers[number].query
@@ -118,7 +118,7 @@ class Outbox:
         return [given for n in numbers for given in self._job(name, groups, statement, n, folder, shelf)]
 
     def _job(
-        self, name: str, groups: _Groups, statement: str, wanted: int | None, folder: Folder, shelf: str
+        self, name: str, groups: _OnShelf, statement: str, wanted: int | None, folder: Folder, shelf: str
     ) -> list[Given]:
         """One window, or all of them, by a job of Spark's: the answer of each is a file."""
 
