@@ -25,6 +25,8 @@ from headrace.kernel.table import Table, mix
 _NARROW_BITS = 34
 """Integers whose range takes no more bits are coded by subtraction; wider ones through a dictionary."""
 _SLACK_BITS = 1
+_WIDENED = 3
+"""Room of a coder that is widened, in times of all values: to code everything anew costs more than two bits."""
 _PLENTY_BITS = 40
 """No memory holds a dictionary of so many bits."""
 
@@ -103,7 +105,11 @@ class RangeCoder:
     def widened(self, column: Column) -> Coder:
         """See `Coder`."""
         least, most = self._extent_of(column)
-        return _coder_between(self.kind, min(least, self._least), max(most, self._most), 1 << _PLENTY_BITS)
+        low, high = min(least, self._least), max(most, self._most)
+        # Values that go on, such as times, go on in the same direction.
+        room = _WIDENED * (high - low + 1)
+        below, above = room * (least < self._least), room * (most > self._most)
+        return _coder_between(self.kind, low, high, 1 << _PLENTY_BITS, below, above)
 
     def numbers_as(self, other: Coder) -> bool:
         """See `Coder`."""
@@ -231,7 +237,7 @@ class ValueCoder:
 def make_coder(sample: Column) -> Coder:
     """A coder for columns like this one, with some room for values that it does not have."""
     if isinstance(sample, Narrow):
-        return _coder_between(sample.kind, sample.least, sample.most, len(sample))
+        return _coder_of_some(sample.kind, sample.least, sample.most, len(sample))
     kind = sample.type.value_type if pa.types.is_dictionary(sample.type) else sample.type
     if not has_order(kind):
         raise UnknownType(f"cannot group by {kind}")
@@ -242,15 +248,20 @@ def make_coder(sample: Column) -> Coder:
     present = words if valid is None else words[valid]
     if pa.types.is_floating(kind):
         return HashCoder(kind, _bits_for(len(present)) + _SLACK_BITS)
-    return _coder_between(kind, *_extent(present, 0), len(present))
+    return _coder_of_some(kind, *_extent(present, 0), len(present))
 
 
-def _coder_between(kind: pa.DataType, least: int, most: int, count: int) -> Coder:
+def _coder_of_some(kind: pa.DataType, least: int, most: int, count: int) -> Coder:
     """A coder for values from the least to the most, and some more: those to come lie on both sides."""
+    room = (most - least + 1) // 2
+    return _coder_between(kind, least, most, count, room, room)
+
+
+def _coder_between(kind: pa.DataType, least: int, most: int, count: int, below: int, above: int) -> Coder:
+    """A coder for values from the least to the most, or so many; where it is by range, with room on both sides."""
     if _bits_for(most - least + 1) > _NARROW_BITS:
         return HashCoder(kind, _bits_for(count) + _SLACK_BITS)
-    room = (most - least + 1) // 2
-    return RangeCoder(kind, max(least - room, INT_MIN), min(most + room, INT_MAX))
+    return RangeCoder(kind, max(least - below, INT_MIN), min(most + above, INT_MAX))
 
 
 def recode(codes: Words, old: Coder, new: Coder) -> Words:

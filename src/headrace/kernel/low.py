@@ -170,24 +170,23 @@ class LowLevel:
         """No record to come is earlier: slices that have ended are answered, when that is worth a step."""
         at_once = self._bytes >= self._budget // _WAITING_SHARE
         for stage in self._stages.values():
-            for rows in stage.take_ended(until_us, at_once):
-                yield from self._answer(stage, rows)
+            for rows, complete in stage.take_ended(until_us, at_once):
+                yield from self._answer(stage, rows, complete)
 
     def finish(self) -> Iterator[Piece]:
         """All records have been seen."""
         for stage in self._stages.values():
-            for rows in stage.take_last():
-                yield from self._answer(stage, rows)
+            for rows, complete in stage.take_last():
+                yield from self._answer(stage, rows, complete)
 
-    def _answer(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
+    def _answer(self, stage: _Stage, rows: Rows, complete: bool) -> Iterator[Piece]:
         """Rows of slices that are whole here down the tree, all others on their way."""
-        if len(rows) == 0:
-            return
-        whole = stage.whole(rows)
-        if whole is None or not whole.all():
-            yield from self._send(stage, rows if whole is None else rows.where(~whole))
-        if whole is not None and whole.any():
+        if len(rows) and not complete:
+            whole = stage.whole(rows)
+            if not whole.all():
+                yield from self._send(stage, rows.where(~whole))
             rows = rows.where(whole)
+        if len(rows):
             self.measures.node(stage.index).add(0, len(rows), rows.nbytes, 0.0)
             yield from self._cascade.run(stage.index, rows)
 
@@ -276,16 +275,16 @@ class _Stage:
         """All rows, which leave."""
         return self._reducer.take()
 
-    def take_last(self) -> Iterator[Rows]:
-        """All rows, which leave: there are no more to come."""
+    def take_last(self) -> Iterator[tuple[Rows, bool]]:
+        """All rows, which leave, and whether they are known to be complete: there are no more to come."""
         self._passed = self._passed[1], _FOREVER
         yield from self._take_complete()
-        yield self.take()
+        yield self.take(), False
 
-    def take_ended(self, until_us: int, at_once: bool) -> Iterator[Rows]:
+    def take_ended(self, until_us: int, at_once: bool) -> Iterator[tuple[Rows, bool]]:
         """The rows of slices that have ended since this was last asked, if they are enough or wanted at once.
 
-        No record to come is earlier; but rows that wait further up are.
+        No record to come is earlier; but rows that wait further up are. Says if they are known to be complete.
         """
         until_us = until_us if self._above is None else self._above._passed[1]
         if self.bytes < self._enough and not at_once:
@@ -302,16 +301,16 @@ class _Stage:
         rows = self._reducer.take()
         yet_to_come = slice_numbers(rows) >= closed
         self._reducer.put_back(rows.where(yet_to_come))
-        yield rows.where(~yet_to_come)
+        yield rows.where(~yet_to_come), False
 
-    def _take_complete(self) -> Iterator[Rows]:
+    def _take_complete(self) -> Iterator[tuple[Rows, bool]]:
         complete, self._complete = self._complete, []
-        yield from complete
+        yield from ((rows, True) for rows in complete)
 
-    def whole(self, rows: Rows) -> npt.NDArray[np.bool_] | None:
-        """Which rows are of slices whose records this task has all of; None says that none is."""
+    def whole(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which rows are of slices whose records this task has all of."""
         if self._first >= self._end:
-            return None
+            return np.zeros(len(rows), dtype=np.bool_)
         return self._inside(slice_numbers(rows), self._first, self._end)
 
     def _inside(self, numbers: Words, first: int, end: int) -> npt.NDArray[np.bool_]:

@@ -226,14 +226,14 @@ def _find_runs(starts, lane_ends):  # type: ignore[no-untyped-def]
 @numba.njit(nogil=True, cache=True)
 def _put_down(here, places, values, more, column, out):  # type: ignore[no-untyped-def]
     """Write values, those of one kind after those of another, each kind to its place, from a column on."""
-    i = np.uint64(0)
+    begin = 0
     for kind in range(len(here)):
-        place = np.uint64(places[kind])
-        for _ in range(here[kind]):
-            for own in range(values.shape[1]):
-                out[place, column + own] = values[i, own] + more
-            place += np.uint64(1)
-            i += np.uint64(1)
+        size, first = here[kind], places[kind]
+        own, to = values[begin : begin + size], out[first : first + size, column:]
+        for slot in range(values.shape[1]):
+            for i in range(size):
+                to[i, slot] = own[i, slot] + more
+        begin += size
 
 
 @numba.njit(nogil=True, cache=True)
