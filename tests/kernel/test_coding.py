@@ -63,9 +63,33 @@ def test_each_kind_of_column_has_its_coder() -> None:
     assert isinstance(make_coder(pa.array([1, 2**40])), HashCoder)
     assert isinstance(make_coder(pa.array([1.0, 2.0])), HashCoder)
     assert isinstance(make_coder(pa.array(["a"])), ValueCoder)
-    assert isinstance(make_coder(pa.array(["a"]).dictionary_encode()), ValueCoder)
     with pytest.raises(UnknownType, match="cannot group by list"):
         make_coder(pa.array([[1]]))
+
+
+@given(st.data(), st.sampled_from([pa.string(), pa.int64(), pa.int8()]))
+def test_encoded_columns_have_the_codes_of_their_values(data: st.DataObject, kind: pa.DataType) -> None:
+    """Dictionaries that are the last one, go on from it, or are others: values keep their codes."""
+    some = st.integers(-100, 100).map(lambda n: str(n) if kind == pa.string() else n)
+    coding, known = Coding(), [data.draw(st.lists(some, unique=True, max_size=5))]
+    found: dict[Any, int] = {}
+    for _ in range(data.draw(st.integers(1, 4))):
+        values = known[-1] + data.draw(
+            st.lists(some.filter(lambda v: v not in known[-1]), unique=True, max_size=5)
+        )
+        values = data.draw(st.sampled_from([values, values[::-1], known[-1]]))
+        known.append(values)
+        places = data.draw(st.lists(st.none() | st.integers(0, len(values) - 1) if values else st.none()))
+        column = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(values, kind))
+        before = coding.coder("c") if found else None
+        codes = coding.encode("c", column).plain()
+        if before is not None and not coding.coder("c").numbers_as(before):
+            found = {}
+        for value, code in zip(column.to_pylist(), codes.tolist(), strict=True):
+            assert (value is None) == (code == 0)
+            assert found.setdefault(value, code) == code
+        assert coding.coder("c").decode(codes).to_pylist() == column.to_pylist()
+    assert len(set(found.values())) == len(found)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from headrace.algebra.words import truth
 from headrace.kernel.evaluate import Evaluator, cells, compile_expression
 from headrace.kernel.evaluate.cells import Cells, Sorter
-from headrace.kernel.fragments import read_signatures, sign
+from headrace.kernel.fragments import read_signatures, sign, some_of
 from headrace.query import Expression
 
 TYPES = {
     "i": pa.int8(),
     "n": pa.int64(),
     "d": pa.float64(),
+    "e": pa.float64(),
     "f": pa.float32(),
     "s": pa.string(),
     "b": pa.bool_(),
@@ -46,6 +47,8 @@ def test_signatures_are_read_as_they_were_signed(count: int, seed: int) -> None:
     signatures = sign(truths)
     assert (read_signatures(signatures, count) == truths).all()
     assert (read_signatures(signatures.slice(2, 2), count) == truths[2:4]).all()
+    for places in ([0], [count - 1], [*range(0, count, 3)]):
+        assert (some_of(signatures, count, places) == truths[:, places].any(axis=1)).all()
     distinct = len({row.tobytes() for row in truths})
     assert len(set(signatures.to_pylist())) == distinct
 
@@ -60,6 +63,7 @@ NUMBERS = {
     "i": ("-128", "-1", "0", "5", "127"),
     "n": ("-3", "0", "1", "9223372036854775807"),
     "d": ("-1.5D", "0.0D", "-0.0D", "1e300D", "double('Infinity')", "double('NaN')"),
+    "e": ("-2 * d", "-0.5D * d", "0 * d", "d * 1.5D", "2.5D * d", "1e200D * d"),
     "f": ("float(0.1)", "float(-2)"),
     "t": ("timestamp'1970-01-01 00:00:05 UTC'", "timestamp'1969-12-31 23:59:59 UTC'"),
 }
@@ -80,7 +84,8 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> str:
 VALUES: dict[str, Any] = {
     "i": st.sampled_from([-128, -127, -2, -1, 0, 1, 4, 5, 6, 126, 127]),
     "n": st.sampled_from([-(2**63), -4, -3, -2, 0, 1, 2, 2**63 - 2, 2**63 - 1]),
-    "d": st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 5e-324, 1e300, math.inf, math.nan]),
+    "d": st.sampled_from([-math.inf, -1.5, -1.0, -0.0, 0.0, 5e-324, 1.0, 1.5, 1e300, math.inf, math.nan]),
+    "e": st.sampled_from([-math.inf, -3.0, -2.25, -1.5, 0.0, 0.75, 2.25, 3.0, 1.5e300, math.inf, math.nan]),
     "f": st.sampled_from([-2.0, float(np.float32(0.1)), 0.1, math.nan, math.inf]),
     "s": st.sampled_from(["a", "ab", "b", ""]),
     "b": st.booleans(),
@@ -113,8 +118,10 @@ def test_conditions_together_are_what_they_are_apart(
         sorter = Sorter(Cells(tuple(apart)))
         for batch in batches:
             columns = {name: pa.array([row[name] for row in batch], kind) for name, kind in TYPES.items()}
-            for text, own, found in zip(texts, apart, sorter.sort(columns, len(batch)), strict=True):
-                assert truth(found).tolist() == truth(own(columns)).tolist(), text
+            found = sorter.sort(columns, len(batch))
+            truths = read_signatures(found.dictionary, len(apart))[found.indices.to_numpy()]
+            for place, own in enumerate(apart):
+                assert truths[:, place].tolist() == truth(own(columns)).tolist(), texts[place]
 
 
 def test_together_pays_where_conditions_are_many() -> None:

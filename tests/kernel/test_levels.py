@@ -14,13 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.algebra.states import Fact
-from headrace.kernel import high
+from headrace.kernel import high, parent, reduce
 from headrace.kernel.answer import window_edges
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.high import HighLevel, homes, is_for
 from headrace.kernel.low import LowLevel, Stretch, node_inputs
 from headrace.kernel.narrow import array_of
 from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.kernel.records import Inputs
 from headrace.plan import plan as plan_module
 from headrace.plan.build import Planner
 from headrace.plan.costs import Costs
@@ -109,6 +110,15 @@ def parsed(texts: list[str]) -> dict[str, Query]:
     return {f"q{n}": parse_query(f"q{n}", text, columns=list(TYPES), time="ts") for n, text in enumerate(texts)}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small() -> Iterator[None]:
+    """What is done for many rows is done for a few here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reduce, "_MANY", 2)
+        patch.setattr(parent, "MOST_FOUND", 30)
+        yield
+
+
 def planner_of(records: list[Any], carrying: bool) -> Planner:
     blocks = [{e: column_of(e, table_of(records)) for e in FACTS}] if records else []
     settings: dict[str, Any] = CARRYING if carrying else {"cores": 2}
@@ -136,7 +146,7 @@ def low_pieces(plan: Plan, tasks: list[list[Any]], edges: list[int] | None, budg
         if edges is not None:
             bounds = [None, *edges, None]
             own = Stretch(TIME, bounds[number], bounds[number + 1])
-        level = LowLevel(plan, inputs, budget, BUCKETS, own, CONDITIONS)
+        level = LowLevel(plan, Inputs(inputs), budget, BUCKETS, own, CONDITIONS)
         records = sorted(task, key=lambda record: record[0]) if edges is not None else task
         for start in range(0, len(records), 7):
             columns = table_of(records[start : start + 7])

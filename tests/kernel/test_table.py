@@ -183,6 +183,27 @@ def test_many_groups_and_several_states_in_one_pass() -> None:
     assert np.array_equal(table.rows[:, 3], lows[table.rows[:, 0]])
 
 
+@pytest.mark.parametrize("each", [40, 700, 9000])
+def test_settled_rows_stay_and_are_not_looked_for(each: int) -> None:
+    """Keys of a stretch of time come while it is open, those of the one before too; then no more."""
+    random, stretches = np.random.default_rng(each), 12
+    table, sums = Table(1, (Op.ADD,)), np.zeros((stretches + 1) * each, dtype=np.int64)
+    for stretch in range(stretches):
+        keys = random.integers(stretch * each, (stretch + 2) * each, 5 * each)
+        values = random.integers(-9, 9, len(keys))
+        np.add.at(sums, keys, values)
+        table.add(np.stack([keys, values], axis=1))
+        numbers = table.indexed
+        table.settle(numbers[table.rows[numbers, 0] >= (stretch + 1) * each])
+        assert len(table.indexed) <= each
+    assert np.array_equal(np.sort(table.rows[:, 0]), np.unique(table.rows[:, 0]))
+    assert np.array_equal(table.rows[:, 1], sums[table.rows[:, 0]])
+    assert len(table) >= 0.9 * len(sums)
+    first = int(table.rows[0, 0])
+    table.add(np.array([[first, 1]], dtype=np.int64))
+    assert table.rows[:, 0].tolist().count(first) == 2, "whoever breaks the promise gets a row of their own"
+
+
 def test_keys_that_differ_in_one_bit_are_different_groups() -> None:
     keys = np.array([[1 << bit, 0] for bit in range(63)] + [[0, 1 << bit] for bit in range(63)] + [[0, 0]])
     table = Table(2, ())

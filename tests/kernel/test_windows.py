@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from types import ModuleType
 
@@ -17,7 +18,7 @@ from headrace.kernel.narrow import array_of
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
-from headrace.kernel.windows import Lanes, difference, directly, lanes, tree, two_stacks
+from headrace.kernel.windows import Lanes, difference, directly, lanes, nested, tree, two_stacks
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression, Window
 
@@ -140,7 +141,7 @@ def test_windows(windows: list[Window], records: list[tuple[int, int, int]], few
             patch.setattr(lanes, "_FEW", few)
             patch.setattr(lanes, "_LEAST_ROWS", at_a_time)
             patch.setattr(lanes, "_ROWS_AND_KINDS", at_a_time)
-            patch.setattr(lanes, "_MOST_FOUND", 8 * at_a_time)
+            patch.setattr(lanes, "MOST_FOUND", 8 * at_a_time)
             own, _ = Lanes.of(common, rows, [1])
             kinds = [Windows(window) for window in windows]
             for kind, groups in zip(kinds, own.windows(kinds, [0, 1]), strict=True):
@@ -180,12 +181,13 @@ LONGER = [
     longer=st.sampled_from(LONGER),
     data=st.data(),
 )
-def test_rows_of_some_kinds(
+def test_rows_of_filters_that_contain_each_other(
     records: list[tuple[int, int, int]], longer: Slices | None, data: st.DataObject
 ) -> None:
-    """Rows in order that are of a wanted kind are what rows of these alone would be; so are longer slices."""
+    """What each filter of a chain has of rows in order is what its rows alone would be; so are longer slices."""
     slices = Slices.every(TIME, 10)
-    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=3, max_size=3)))
+    most = data.draw(st.integers(1, 3))
+    ranks = np.array(data.draw(st.lists(st.integers(0, most), min_size=3, max_size=3)), dtype=np.int16)
     kinds = data.draw(st.lists(st.integers(0, 2), min_size=len(records), max_size=len(records)))
     coding, columns = Coding(), [np.array(column) for column in zip(*records, strict=True)]
     keys = [pa.array(slices.number_of(columns[0])), pa.array(columns[1]), pa.array(kinds)]
@@ -194,12 +196,33 @@ def test_rows_of_some_kinds(
     reducer.add(tuple(map(coding.coder, range(3))), codes, [columns[2], columns[2]], len(records))
     own, order = Lanes.of(slices, reducer.rows, [1])
     (_, _, kind), _ = reducer.rows.columns([0, 1, 2], [])
-    some = own.only(np.asarray(array_of(kind)).astype(np.int32)[order], wanted)
-    found = some.rows_of(some.slices(longer, [0, 1]), longer, reducer.ops, Coding())
-    expected: dict[tuple[int, ...], list[int]] = {}
-    for (time, key, value), which in zip(records, kinds, strict=True):
-        times = np.array([time])
-        if wanted[which] and (longer is None or longer.covers(times).all()):
-            timed = () if longer is None else (int(longer.number_of(times)[0]),)
-            expected.setdefault((*timed, key), []).append(value)
-    assert read(found) == sorted((*key, sum(values), max(values)) for key, values in expected.items())
+    of_rows = np.asarray(array_of(kind)).astype(np.int32)[order]
+    found = own.sifted(of_rows, ranks, most, longer, [0, 1])
+    assert len(found) == most
+    for rank, groups in enumerate(found, 1):
+        expected: dict[tuple[int, ...], list[int]] = {}
+        for (time, key, value), which in zip(records, kinds, strict=True):
+            times = np.array([time])
+            if ranks[which] >= rank and (longer is None or longer.covers(times).all()):
+                timed = () if longer is None else (int(longer.number_of(times)[0]),)
+                expected.setdefault((*timed, key), []).append(value)
+        rows = own.rows_of(groups, longer, reducer.ops, Coding())
+        assert read(rows) == sorted((*key, sum(values), max(values)) for key, values in expected.items())
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 200), st.integers(1, 3000))
+def test_chains_are_of_filters_that_contain_each_other(seed: int, count: int, kinds: int, most: int) -> None:
+    chance = np.random.default_rng(seed)
+    level, share = chance.integers(3, size=kinds), chance.random(count)
+    wanted = np.array([chance.random(kinds) < part if part < 0.3 else level >= 3 * part for part in share])
+    rows = wanted @ chance.integers(1, 20, size=kinds)
+    packed = np.packbits(np.pad(wanted, [(0, 0), (0, -kinds % 64)]), axis=1).view(np.uint64)
+    found = nested.chains(packed, rows, most)
+    assert sorted(number for chain in found for number in chain) == list(range(count))
+    for chain in found:
+        assert len(chain) == 1 or rows[chain].sum() <= most
+        for wider, narrower in itertools.pairwise(chain):
+            assert not (wanted[narrower] & ~wanted[wider]).any()
+    pairs = [(one, other) for one in wanted for other in wanted]
+    if rows.sum() <= most and all((one <= other).all() or (other <= one).all() for one, other in pairs):
+        assert len(found) == 1, "filters that all contain each other are one chain"

@@ -66,8 +66,6 @@ def integers_of(kind: pa.DataType) -> np.dtype[Any] | None:
 
 def truth(condition: pa.Array) -> Valid:
     """Where a condition is true: neither false nor null."""
-    if pa.types.is_dictionary(condition.type):
-        return np.take(truth(condition.dictionary), np.asarray(condition.indices))
     if not pa.types.is_boolean(condition.type):  # all of it is null
         return np.zeros(len(condition), dtype=np.bool_)
     true = _bits(condition, 1)

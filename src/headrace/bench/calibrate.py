@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.ops import Op
-from headrace.algebra.words import Valid, truth
+from headrace.algebra.words import truth
 from headrace.kernel.compiled import load_kernels
 from headrace.kernel.evaluate import compile_expression
 from headrace.kernel.narrow import slot_of
@@ -28,6 +28,7 @@ from headrace.kernel.reduce import Reducer
 from headrace.kernel.rows import Rows
 from headrace.kernel.shelf import Files, Reader
 from headrace.kernel.windows import Kinds, Lanes
+from headrace.kernel.windows.nested import Ranks
 from headrace.plan.costs import Costs, depth
 from headrace.query import Expression
 
@@ -156,15 +157,16 @@ def _in_order(rows: Rows) -> Iterator[Point]:
     lanes, order = Lanes.of(None, rows, keys)
     kinds = (order % _KINDS).astype(np.int32)
     for share in SHARES:
-        wanted = np.arange(_KINDS) < share * _KINDS
-        made = len(lanes.only(kinds, wanted).slices(None, [0]).lanes)
+        ranks = (np.arange(_KINDS) < share * _KINDS).astype(np.int16)
+        (groups,) = lanes.sifted(kinds, ranks, 1, None, [0])
+        made = len(groups.lanes)
         counts = {"sifted": len(rows), "taken": share * len(rows), "group": made, "group_slot": made}
-        yield Point(counts, _best(partial(_sift, lanes, kinds, wanted)))
+        yield Point(counts, _best(partial(_sift, lanes, kinds, ranks)))
 
 
-def _sift(lanes: Lanes, kinds: Kinds, wanted: Valid) -> None:
-    own = lanes.only(kinds, wanted)
-    own.rows_of(own.slices(None, [0]), None, [Op.ADD], Coding())
+def _sift(lanes: Lanes, kinds: Kinds, ranks: Ranks) -> None:
+    (groups,) = lanes.sifted(kinds, ranks, 1, None, [0])
+    lanes.rows_of(groups, None, [Op.ADD], Coding())
 
 
 def _condition(records: int) -> float:

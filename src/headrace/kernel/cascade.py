@@ -107,7 +107,7 @@ class Cascade:
             elif number in self.due.answers:
                 wanted = Parent(node, only(rows, self.due.answers[number]))
                 yield from self._answer(number, wanted, sure)
-        for child in children:
+        for child in (children[place] for place in parent.in_turn):
             if self.plan.carried(child):
                 yield from self._carried(child, parent)
                 continue

@@ -193,8 +193,7 @@ class ValueCoder:
 
     def encode(self, column: Column) -> Codes:
         """See `Coder`. The work per row is a look-up in an array; hashing is done once per distinct value."""
-        array = array_of(column)
-        coded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
+        coded = pc.dictionary_encode(array_of(column))
         values = coded.dictionary.cast(self.kind)
         known = pc.index_in(values, value_set=self._values)
         fresh = values.filter(pc.is_null(known))
@@ -238,12 +237,11 @@ def make_coder(sample: Column) -> Coder:
     """A coder for columns like this one, with some room for values that it does not have."""
     if isinstance(sample, Narrow):
         return _coder_of_some(sample.kind, sample.least, sample.most, len(sample))
-    kind = sample.type.value_type if pa.types.is_dictionary(sample.type) else sample.type
+    kind = sample.type
     if not has_order(kind):
         raise UnknownType(f"cannot group by {kind}")
     if not fits_word(kind):
-        coded = sample if pa.types.is_dictionary(sample.type) else pc.dictionary_encode(sample)
-        return ValueCoder(kind, _bits_for(len(coded.dictionary)) + _SLACK_BITS)
+        return ValueCoder(kind, _bits_for(len(pc.unique(sample))) + _SLACK_BITS)
     words, valid = to_words(sample)
     present = words if valid is None else words[valid]
     if pa.types.is_floating(kind):

@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from headrace.algebra import combine
 from headrace.algebra.ops import Op, slot_count
-from headrace.kernel import decode, fragments, matrix, strided, sure, table
-from headrace.kernel.evaluate import cells
+from headrace.kernel import decode, fragments, matrix, parent, strided, sure, table
+from headrace.kernel.evaluate import cuts
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Reducer, reduce
-from headrace.kernel.windows import Lanes, difference, directly, lanes, tree, two_stacks
+from headrace.kernel.windows import Lanes, difference, directly, lanes, nested, tree, two_stacks
 from headrace.plan import alike, growth
+from headrace.plan import slices as plan_slices
 from headrace.plan.search import steiner
 from headrace.plan.slices import Slices, Windows
 from headrace.query import Expression, Window
@@ -24,17 +25,20 @@ _FUNCTIONS = [
     function
     for module in (
         *_WAYS,
-        cells,
+        cuts,
         combine,
         decode,
         fragments,
         lanes,
         matrix,
+        nested,
+        parent,
         strided,
         sure,
         table,
         alike,
         growth,
+        plan_slices,
         steiner,
     )
     for function in vars(module).values()
@@ -65,15 +69,18 @@ def load_kernels() -> bool:
         sure.decides(reducer.rows.matrix, reducer.rows.layout.bits([0]), reducer.rows.layout.bits([1]))
         _load_windows(reducer)
     for held in (np.int32, np.int64, np.float64):
-        cells.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
+        cuts.classify(np.ones(2, held), np.ones(2, np.bool_), np.ones(2, held), np.ones(2, np.int64))
     combine.fold(Op.ADD, [np.ones(2, dtype=np.int64)], np.zeros(2, dtype=np.int64), 1)
     decode.list_pages(0, 0, np.empty((1, decode.PAGE), dtype=np.int64))
     for held in (np.int32, np.int64):
         none = np.empty((0, 6), dtype=np.int64)
         decode.decode_pages(none, True, np.frombuffer(b"", held), np.empty(0, held))
     fragments.sign(np.ones((2, 2), dtype=np.bool_))
-    cells.number_anew(np.arange(2), 2)
+    ones = np.ones(2)
+    cuts.classify_scaled(ones, ones, np.ones(2, np.bool_), ones, 2.0, np.ones(2, np.int64))
+    parent.number_anew(np.arange(2), 2)
     alike.first_alike(np.arange(8, dtype=np.uint64))
+    plan_slices.look_up(np.zeros(2, np.int64), np.arange(2), np.zeros(1, np.int64), np.zeros(2, np.int64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before
@@ -86,7 +93,7 @@ def _load_windows(reducer: Reducer) -> None:
     own, _ = Lanes.of(slices, rows, range(1, len(rows.coders)))
     own = own.only(np.zeros(len(rows), dtype=np.int32), np.ones(1, dtype=np.bool_))
     states = range(len(rows.ops))
-    own.slices(slices, states)
+    own.sifted(np.zeros(len(rows), dtype=np.int32), np.ones(1, dtype=np.int16), 1, slices, states)
     (groups,) = own.windows([windows], states)
     own.rows_of(groups, windows, rows.ops, Coding())
     spans = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)

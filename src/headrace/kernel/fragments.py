@@ -6,7 +6,7 @@ those that occur are ever there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numba
 import numpy as np
@@ -42,11 +42,27 @@ def read_signatures(signatures: pa.Array, count: int) -> Truths:
         bits = np.asarray(signatures)[:, None] >> np.arange(count, dtype=np.int64)
         return (bits & 1).astype(np.bool_)
     size = -(-count // 8)
+    return np.unpackbits(_bytes_of(signatures, size), axis=1, count=count).view(np.bool_)
+
+
+def some_of(signatures: pa.Array, count: int, places: Iterable[int]) -> Valid:
+    """In which signatures of so many conditions any of those at some places is true."""
+    wanted = np.zeros((1, count), dtype=np.bool_)
+    wanted[0, [*places]] = True
+    if count <= _WORD_BITS:
+        return np.asarray((np.asarray(signatures) & np.asarray(sign(wanted))[0]) != 0)
+    (mask,) = np.packbits(wanted, axis=1)
+    rows = _bytes_of(signatures, len(mask))
+    each = [(rows[:, place] & mask[place]) != 0 for place in np.flatnonzero(mask)]
+    return np.asarray(np.logical_or.reduce(each))
+
+
+def _bytes_of(signatures: pa.Array, size: int) -> npt.NDArray[np.uint8]:
+    """Signatures of so many bytes, a row each."""
     if len(signatures) == 0:
-        return np.empty((0, count), dtype=np.bool_)
+        return np.empty((0, size), dtype=np.uint8)
     first = signatures.offset * size
-    data = np.frombuffer(signatures.buffers()[2], np.uint8, len(signatures) * size, first)
-    return np.unpackbits(data.reshape(-1, size), axis=1, count=count).view(np.bool_)
+    return np.frombuffer(signatures.buffers()[2], np.uint8, len(signatures) * size, first).reshape(-1, size)
 
 
 @numba.njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ such rows need not travel.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import only
 from headrace.kernel.parent import Parent
 from headrace.kernel.piece import Piece, send, slice_numbers
-from headrace.kernel.records import Coding, Records
+from headrace.kernel.records import Coding, Inputs, Records
 from headrace.kernel.rows import Rows
 from headrace.plan.levels import row_bytes, table_row_bytes
 from headrace.plan.plan import Node, Plan
@@ -53,7 +53,7 @@ class LowLevel:
     def __init__(
         self,
         plan: Plan,
-        inputs: Sequence[Expression],
+        inputs: Inputs,
         budget: int,
         buckets: int,
         own: Stretch | None = None,
@@ -69,7 +69,7 @@ class LowLevel:
         self.measures = Measures(nodes={root: Measure() for root in plan.roots})
         self._plan = plan
         self._buckets = buckets
-        self._inputs = tuple(inputs)
+        self._inputs = inputs
         self._coding = Coding()
         self._conditions = conditions or {}
         self._open_from = open_from
@@ -128,9 +128,8 @@ class LowLevel:
         yield from self.finish()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Piece]:
-        """Take in a batch, whose columns are the plan's inputs in order; gives what memory has no room for."""
-        columns = dict(zip(self._inputs, batch.columns, strict=True))
-        records = Records(columns, batch.num_rows, self._coding)
+        """Take in a batch, whose columns are the plan's inputs; gives what memory has no room for."""
+        records = Records(self._inputs, batch, self._coding)
         held = self._bytes
         for root in self._plan.roots:
             begin, stage = time.perf_counter(), self._stages[root]
@@ -288,6 +287,7 @@ class _Stage:
         """
         until_us = until_us if self._above is None else self._above._passed[1]
         if self.bytes < self._enough and not at_once:
+            self._settle(until_us)
             return
         self._passed = self._passed[1], until_us
         yield from self._take_complete()
@@ -302,6 +302,12 @@ class _Stage:
         yet_to_come = slice_numbers(rows) >= closed
         self._reducer.put_back(rows.where(yet_to_come))
         yield rows.where(~yet_to_come), False
+
+    def _settle(self, until_us: int) -> None:
+        """Slices that have ended get no more rows."""
+        if (slices := self.node.slices) is not None:
+            closed = slices.open_at(until_us)
+            self._reducer.settle(lambda rows: slice_numbers(rows) >= closed)
 
     def _take_complete(self) -> Iterator[tuple[Rows, bool]]:
         complete, self._complete = self._complete, []

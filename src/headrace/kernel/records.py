@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +17,7 @@ from headrace.algebra.ops import Words
 from headrace.algebra.states import State
 from headrace.algebra.words import Valid, to_words, truth
 from headrace.kernel.coding import Coder, Outgrown, make_coder
-from headrace.kernel.fragments import Truths, columns_of, sign
+from headrace.kernel.fragments import columns_of, read_signatures, sign, some_of
 from headrace.kernel.narrow import Column, Narrow, joined
 from headrace.kernel.strided import Codes
 from headrace.plan.plan import Node
@@ -27,6 +30,8 @@ class Coding:
 
     def __init__(self) -> None:
         self._coders: dict[Hashable, Coder] = {}
+        self._dictionaries: dict[Hashable, _Dictionary] = {}
+        """The last one of each column that comes encoded."""
 
     @property
     def bytes(self) -> int:
@@ -39,6 +44,8 @@ class Coding:
 
     def encode(self, name: Hashable, column: Column) -> Codes:
         """The codes of a column's next values."""
+        if isinstance(column, pa.DictionaryArray):
+            return self._encode_encoded(name, column)
         if name not in self._coders:
             self._coders[name] = make_coder(column)
         coder = self._coders[name]
@@ -67,20 +74,65 @@ class Coding:
     def clear(self) -> None:
         """Forget all values."""
         self._coders.clear()
+        self._dictionaries.clear()
+
+    def _encode_encoded(self, name: Hashable, column: pa.DictionaryArray) -> Codes:
+        """The codes of places in a dictionary: most often it is the last one, or goes on from it."""
+        values, last = column.dictionary, self._dictionaries.get(name)
+        if last is None or not last.begins(values):
+            last = _Dictionary(values[:0], np.empty(0, dtype=np.int64), None)
+        news = None
+        if last.coder is None or len(values) > len(last.values):
+            news = self.encode(name, values[len(last.values) :]).plain()
+        coder = self.coder(name)
+        if last.coder is not None and not coder.numbers_as(last.coder):
+            news, last = self.encode(name, values).plain(), replace(last, codes=last.codes[:0])
+        codes = last.codes if news is None else np.concatenate([last.codes, news])
+        self._dictionaries[name] = _Dictionary(values, codes, coder)
+        places = column.indices
+        if places.null_count:
+            codes, places = np.append(codes, 0), places.fill_null(len(codes))
+        return Codes(np.take(codes, np.asarray(places)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Dictionary:
+    """The values that places of an encoded column stand for, their codes, and whose codes these are."""
+
+    values: pa.Array
+    codes: Words
+    coder: Coder | None
+
+    def begins(self, values: pa.Array) -> bool:
+        """Whether others are the same, or more of them."""
+        return len(self.values) <= len(values) and self.values.equals(values[: len(self.values)])
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the columns of batches are: expressions, in their order.
+
+    Conditions that are computed `together` have the last column: the cell of each record, and in its dictionary
+    the signature of all of them in each cell.
+    """
+
+    expressions: tuple[Expression, ...]
+    together: tuple[Expression, ...] = ()
 
 
 class Records:
     """A batch of records: what several roots need of it is computed once."""
 
-    def __init__(self, columns: Mapping[Expression, pa.Array], rows: int, coding: Coding) -> None:
-        self.rows = rows
-        self._columns = columns
+    def __init__(self, inputs: Inputs, batch: pa.RecordBatch, coding: Coding) -> None:
+        self.rows = batch.num_rows
+        self._columns = dict(zip(inputs.expressions, batch.columns, strict=not inputs.together))
+        self._together = {condition: place for place, condition in enumerate(inputs.together)}
+        self._cells = batch.columns[-1] if inputs.together else None
         self._coding = coding
         self._codes: dict[Hashable, Codes] = {}
         self._slots: dict[State, list[Words]] = {}
         self._chosen: dict[Hashable, Words | None] = {}
         self._truths: dict[Expression, Valid] = {}
-        self._cell_truths: dict[Expression, Valid] = {}
         self._times: dict[Expression, tuple[Words, Valid | None]] = {}
 
     def keys(self, node: Node) -> tuple[tuple[Coder, ...], list[Codes]]:
@@ -101,16 +153,22 @@ class Records:
     def _fragments(self, marks: tuple[Expression, ...]) -> Codes:
         """The fragment that each record is in."""
         if marks not in self._codes:
-            truths, cells = self._truths_of(marks)
-            codes = self._coding.encode(marks, sign(truths))
-            self._codes[marks] = codes if cells is None else Codes(np.take(codes.plain(), cells))
+            if self._cells is not None and self._together.keys() >= set(marks):
+                fragments = self._cells.dictionary
+                if marks != (*self._together,):
+                    truths = read_signatures(fragments, len(self._together))
+                    fragments = sign(truths[:, [self._together[mark] for mark in marks]])
+                coded = pa.DictionaryArray.from_arrays(self._cells.indices, fragments, safe=False)
+            else:
+                coded = sign(columns_of([*map(self.truth, marks)]))
+            self._codes[marks] = self._coding.encode(marks, coded)
         return self._codes[marks]
 
     def slots(self, node: Node) -> list[Words]:
         """The slots of a node's states."""
         for state in node.states:
             if state not in self._slots:
-                condition = self._truth(state.condition) if state.condition is not None else None
+                condition = self.truth(state.condition) if state.condition is not None else None
                 arguments = [self._columns[argument] for argument in state.arguments]
                 self._slots[state] = lift(state, self.rows, arguments, condition)
         return [slot for state in node.states for slot in self._slots[state]]
@@ -129,9 +187,7 @@ class Records:
     ) -> Words | None:
         keep = []
         if any_of:
-            truths, cells = self._truths_of(any_of)
-            wanted = truths.any(axis=1)
-            keep.append(wanted if cells is None else np.take(wanted, cells))
+            keep.append(self._any_of(any_of))
         if time is not None and self._columns[time].null_count:
             keep.append(np.asarray(pc.is_valid(self._columns[time]), dtype=np.bool_))
         if gaps is not None:
@@ -140,26 +196,29 @@ class Records:
         kept = np.logical_and.reduce(keep) if keep else None
         return None if kept is None or kept.all() else np.flatnonzero(kept)
 
-    def _truth(self, condition: Expression) -> Valid:
+    def truth(self, condition: Expression) -> Valid:
         """Where a condition is true: neither false nor null."""
         if condition not in self._truths:
-            self._truths[condition] = truth(self._columns[condition])
+            apart = condition not in self._together
+            self._truths[condition] = truth(self._columns[condition]) if apart else self._any_of((condition,))
         return self._truths[condition]
 
-    def _cell_truth(self, condition: Expression) -> Valid:
-        """In which cells a condition is true."""
-        if condition not in self._cell_truths:
-            self._cell_truths[condition] = truth(self._columns[condition].dictionary)
-        return self._cell_truths[condition]
+    def _any_of(self, conditions: tuple[Expression, ...]) -> Valid:
+        """Where any of some conditions is true."""
+        together = [self._together[condition] for condition in conditions if condition in self._together]
+        found = [self.truth(condition) for condition in conditions if condition not in self._together]
+        if together:
+            assert self._cells is not None, "conditions are computed together"
+            wanted = some_of(self._cells.dictionary, len(self._together), together)
+            found.append(np.take(wanted, self._places))
+        true: Valid = np.logical_or.reduce(found)
+        return true
 
-    def _truths_of(self, conditions: tuple[Expression, ...]) -> tuple[Truths, Words | None]:
-        """Which conditions are true: of cells, with the cell of each record, or (None) of each record."""
-        columns = [self._columns[condition] for condition in conditions]
-        if all(pa.types.is_dictionary(column.type) for column in columns):
-            cells = columns[0].indices
-            if all(column.indices.buffers()[1].address == cells.buffers()[1].address for column in columns):
-                return columns_of([*map(self._cell_truth, conditions)]), np.asarray(cells)
-        return columns_of([self._truth(condition) for condition in conditions]), None
+    @cached_property
+    def _places(self) -> npt.NDArray[np.intp]:
+        """The cell of each record."""
+        assert self._cells is not None, "conditions are computed together"
+        return np.asarray(self._cells.indices).astype(np.intp)
 
     def _slice_numbers(self, slices: Slices) -> pa.Array:
         """The number of the slice that each time is in."""

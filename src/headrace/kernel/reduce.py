@@ -6,7 +6,7 @@ parent are poured in without decoding a key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,11 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.algebra.ops import Op, Words, count_slots
+from headrace.algebra.words import Valid
 from headrace.kernel.coding import Coder, recode
 from headrace.kernel.layout import Layout
 from headrace.kernel.rows import Rows
 from headrace.kernel.strided import Codes, Field, Slot, Strided
 from headrace.kernel.table import Table
+
+_MANY = 1 << 15
+"""Fewer groups are all in the cache, settled or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,15 @@ class Extra:
     codes: npt.NDArray[np.signedinteger[Any]]
 
 
-def reduce(rows: Rows, keys: Sequence[int], states: Sequence[int]) -> tuple[Rows, Words]:
-    """Groups by some of the keys, with some of the states; and, for each row, its group's number."""
-    reducer, into = Reducer([rows.ops[state] for state in states], expect=len(rows)), np.empty(len(rows), np.int64)
+def reduce(
+    rows: Rows, keys: Sequence[int], states: Sequence[int], expect: int | None = None
+) -> tuple[Rows, Words]:
+    """Groups by some of the keys, with some of the states; and, for each row, its group's number.
+
+    As many groups as rows are expected, if not said otherwise.
+    """
+    expect = len(rows) if expect is None else min(expect, len(rows))
+    reducer, into = Reducer([rows.ops[state] for state in states], expect), np.empty(len(rows), np.int64)
     reducer.pour(rows, keys, states, into=into)
     return reducer.rows, into
 
@@ -126,6 +136,12 @@ class Reducer:
         self._expect = len(rows)
         self._table = self._empty()
         return rows
+
+    def settle(self, is_open: Callable[[Rows], Valid]) -> None:
+        """No row of a group will come any more that is not open; asked of those that are not settled yet."""
+        numbers = self._table.indexed
+        if len(numbers) >= _MANY:
+            self._table.settle(numbers[is_open(self.rows.take(numbers))])
 
     def put_back(self, rows: Rows) -> None:
         """Groups that `take` gave come back."""

@@ -31,6 +31,7 @@ class Table:
 
     An entry of the hash index holds the row's number and four bits of its hash, so that a probe that misses seldom
     touches a row. The index is large and its entries are small: most keys are where they are first looked for.
+    Rows that are settled are not in it any more, so that it stays in the cache though rows are many.
     """
 
     def __init__(self, words: int, ops: tuple[Op, ...], expect: int = 0) -> None:
@@ -45,6 +46,10 @@ class Table:
         capacity = max(_LEAST_CAPACITY, 1 << (expect + BLOCK).bit_length())
         self._index = _empty_index(capacity)
         self._rows = _aligned(capacity, self.width)
+        self._kept = _NONE
+        """The rows of the index: these, and all"""
+        self._since = 0
+        """from this one on."""
 
     def __len__(self) -> int:
         return self._count
@@ -81,18 +86,42 @@ class Table:
                 self._index,
                 self._rows,
                 self._count,
+                self._room,
                 into,
             )
             if done < source.rows:
                 self._grow()
 
+    @property
+    def indexed(self) -> Words:
+        """The numbers of the rows that are not settled."""
+        return np.concatenate([self._kept, np.arange(self._since, self._count)])
+
+    def settle(self, others: Words) -> None:
+        """No row of a key will come any more that is in the index, but for those of these numbers."""
+        more = self._count - self._since
+        self._kept, self._since = others, self._count
+        self._reindex(max(_LEAST_CAPACITY, 1 << (len(others) + more).bit_length()))
+
+    @property
+    def _room(self) -> int:
+        """How many rows there may be before the index is too full."""
+        return self._since - len(self._kept) + len(self._index) // _ENTRIES
+
     def _grow(self) -> None:
-        capacity = 2 * len(self._rows)
-        rows = _aligned(capacity, self.width)
-        rows[: self._count] = self._rows[: self._count]
-        self._rows = rows
+        if self._count + BLOCK > len(self._rows):
+            rows = _aligned(2 * len(self._rows), self.width)
+            rows[: self._count] = self._rows[: self._count]
+            self._rows = rows
+        if self._count + BLOCK > self._room:
+            self._reindex(2 * len(self._index) // _ENTRIES)
+
+    def _reindex(self, capacity: int) -> None:
         self._index = _empty_index(capacity)
-        _reindex(self._rows, self._count, self.words, self._index)
+        _fill_index(self._rows, self._kept, self._since, self._count, self.words, self._index)
+
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 def _empty_index(capacity: int) -> npt.NDArray[np.uint32]:
@@ -132,9 +161,10 @@ def _tag(h):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
+def _fill_index(rows, kept, since, count, words, index):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(index) - 1)
-    for g in range(count):
+    for number in range(len(kept) + count - since):
+        g = kept[number] if number < len(kept) else since + number - len(kept)
         h = np.uint64(0)
         for j in range(words):
             h = mix(h, rows[g, j])
@@ -146,8 +176,8 @@ def _reindex(rows, count, words, index):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _insert(fields, slots, chosen, total, done, words, states, index, rows, count, into) -> Any:  # type: ignore[no-untyped-def]
-    """Add rows from `done` on, block by block, until all are in or the table is full."""
+def _insert(fields, slots, chosen, total, done, words, states, index, rows, count, room, into) -> Any:  # type: ignore[no-untyped-def]
+    """Add rows from `done` on, block by block, until all are in, or the rows or the index are full."""
     block = np.empty((rows.shape[1], BLOCK), dtype=np.int64)
     batch, batch_floats, row_floats = block.T, block.view(np.float64).T, rows.view(np.float64)
     hashes = np.empty(BLOCK, dtype=np.uint64)
@@ -156,7 +186,7 @@ def _insert(fields, slots, chosen, total, done, words, states, index, rows, coun
     numbers = np.empty(BLOCK, dtype=np.int64)
     known = np.empty(BLOCK, dtype=np.int64)
     while done < total:
-        if count + BLOCK > len(rows):
+        if count + BLOCK > min(len(rows), room):
             return done, count
         size = min(BLOCK, total - done)
         fill(fields, slots, chosen, done, size, words, numbers, block)

@@ -9,11 +9,12 @@ the edges inside a stretch of time are made when it is met.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -96,6 +97,10 @@ class Slices:
     time: Expression
     pairs: tuple[Pair, ...]
 
+    def __hash__(self) -> int:
+        # That of all pairs of hundreds of windows would take longer than what it is asked for.
+        return hash((self.time, len(self.pairs), self.pairs[0]))
+
     @staticmethod
     def every(time: Expression, size_us: int, offset_us: int = 0) -> Slices:
         """Slices of equal length."""
@@ -137,6 +142,12 @@ class Slices:
     def recurring(self) -> tuple[Recurring, ...]:
         """All edges, each once."""
         return tuple(Recurring(period, phase) for period, own in self._phases.items() for phase in sorted(own))
+
+    @cached_property
+    def _recurring(self) -> tuple[Words, Words]:
+        """The periods and phases of all edges."""
+        periods_us, phases_us = np.array(self.recurring, dtype=np.int64).T
+        return periods_us, phases_us
 
     @cached_property
     def unit_us(self) -> int:
@@ -186,8 +197,7 @@ class Slices:
 
     def number_of(self, times: Words) -> Words:
         """The numbers of the slices that times are in."""
-        starts = times if self.equal else self.start_at(times)
-        return (starts - self.offset_us) // self.unit_us
+        return self._unit_of(times) if self.equal else self._of_starts(times, self._unit_of)
 
     def start_of(self, numbers: Time) -> Time:
         """When a slice begins, or each of some."""
@@ -195,29 +205,52 @@ class Slices:
 
     def start_at(self, times: Words) -> Words:
         """When the slices begin that times are in."""
-        if self.equal:
-            return self.recurring[0].last(times)
-        if len(times) == 0:
-            return times
-        low, high = int(times.min()), int(times.max())
-        if sum((high - low) // edges.period_us for edges in self.recurring) > _EDGES_PER_TIME * len(times):
-            latest: Words = np.maximum.reduce([edges.last(times) for edges in self.recurring])
-            return latest
+        return self.recurring[0].last(times) if self.equal else self._of_starts(times, lambda starts: starts)
+
+    def _of_starts(self, times: Words, function: Callable[[Words], Words]) -> Words:
+        """A function of when the slices begin that times are in."""
+        found = np.empty_like(times)
+        if len(times) == 0 or self._look_up(times, int(times[0]), int(times[-1]), function, found):
+            return found
+        # They are not in order.
+        if self._look_up(times, int(times.min()), int(times.max()), function, found):
+            return found
+        return function(np.maximum.reduce([edges.last(times) for edges in self.recurring]))
+
+    def _look_up(
+        self, times: Words, low: int, high: int, function: Callable[[Words], Words], found: Words
+    ) -> bool:
+        """Find what `_of_starts` gives by the edges from one time to another.
+
+        Says if that was done: all times are between these two, and edges are not too many.
+        """
+        if not 0 <= high - low <= _EDGES_PER_TIME * len(times) * self.length_us:
+            return False
         edges = self.edges(self.before(low), high + 1)
-        return edges[np.searchsorted(edges, times, side="right") - 1]
+        return bool(look_up(times, np.append(edges, high + 1), function(edges), found))
+
+    def _unit_of(self, times: Words) -> Words:
+        """The numbers of the units of time that times are in."""
+        return (times - self.offset_us) // self.unit_us
 
     def edges(self, low_us: int, high_us: int) -> Words:
         """All edges from one time to before another, in order."""
-        each = [np.arange(edges.next(low_us), high_us, edges.period_us) for edges in self.recurring]
-        return np.unique(np.concatenate(each))
+        periods_us, phases_us = self._recurring
+        firsts = low_us + (phases_us - low_us) % periods_us
+        counts = np.maximum(0, -((firsts - high_us) // periods_us))
+        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        found = np.sort(np.repeat(firsts, counts) + np.repeat(periods_us, counts) * places)
+        return found[np.diff(found, prepend=low_us - 1) > 0]
 
     def before(self, time_us: int) -> int:
         """The latest edge that is not after a time."""
-        return max(edges.last(time_us) for edges in self.recurring)
+        periods_us, phases_us = self._recurring
+        return time_us - int(((time_us - phases_us) % periods_us).min())
 
     def after(self, time_us: int) -> int:
         """The earliest edge that is not before a time."""
-        return min(edges.next(time_us) for edges in self.recurring)
+        periods_us, phases_us = self._recurring
+        return time_us + int(((phases_us - time_us) % periods_us).min())
 
     def first_from(self, time_us: int) -> int:
         """The number of the first slice that begins at a time or later."""
@@ -325,3 +358,22 @@ class Windows:
 
 Times = Slices | Windows
 """What the rows of a node are about."""
+
+
+@numba.njit(nogil=True, cache=True)
+def look_up(times, edges, values, found):  # type: ignore[no-untyped-def]
+    """Write for each time the value of the stretch between edges that it is in, mostly that of the one before.
+
+    Says if there is one for all times.
+    """
+    place, low, length, value = 0, edges[0], np.uint64(edges[1] - edges[0]), values[0]
+    for i in range(len(times)):
+        if np.uint64(times[i] - low) >= length:
+            if not edges[0] <= times[i] < edges[-1]:
+                return False
+            place += 1 if times[i] > low else -1
+            if times[i] < edges[place] or times[i] >= edges[place + 1]:
+                place = np.searchsorted(edges, times[i], side="right") - 1
+            low, length, value = edges[place], np.uint64(edges[place + 1] - edges[place]), values[place]
+        found[i] = value
+    return True

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from headrace.errors import RunError
 from headrace.kernel.compiled import load_kernels
+from headrace.kernel.records import Inputs
 from headrace.kernel.shelf import Kept, Reader
 from headrace.plan.levels import travelling
 from headrace.plan.plan import Plan
@@ -184,12 +185,12 @@ class _SharedPass:
 
             def low(number: int) -> Iterator[pa.RecordBatch]:
                 task = here.tasks[number]
-                return work.low(here.read(task), here.stretch(task))
+                return work.low(here.inputs, here.read(task), here.stretch(task))
 
             return on_tasks(self._spark, len(here.tasks), low, PIECES)
 
         def reduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from work.low((batch, None) for batch in batches)
+            yield from work.low(Inputs(inputs), ((batch, None) for batch in batches))
 
         return computed(self._prepared.frame(), inputs).mapInArrow(reduce, PIECES)
 

@@ -15,10 +15,12 @@ from headrace.kernel.compiled import load_kernels
 _TRIM, _TOP_PAD, _MAPPED = -1, -2, -4
 """What glibc's `mallopt` can be told about."""
 _MOST_KEPT = 1 << 30
-"""Bytes that a process keeps at most: about what a worker of the usual budget comes to hold."""
+"""Bytes that a process keeps, at most: about what a worker of the usual budget comes to hold."""
+MOST_BYTES = (1 << 31) - 1
+"""More than that cannot be asked for."""
 
 
-def keep_memory() -> None:
+def keep_memory(most_bytes: int = _MOST_KEPT) -> None:
     """Have memory that tables leave stay in the process, for the next ones.
 
     Else it goes back to the system, which clears each page when it is wanted again: that took up to a fifth of a
@@ -27,7 +29,7 @@ def keep_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MAPPED, 0)  # large tables too come from what is kept: none is mapped, and unmapped, by itself
-        mallopt(_TRIM, _MOST_KEPT)
+        mallopt(_TRIM, most_bytes)
         mallopt(_TOP_PAD, 1 << 26)
 
 

@@ -17,6 +17,7 @@ from headrace.kernel.conditions import Atom, Condition, Conditions
 from headrace.kernel.evaluate import Evaluator, compile_expression, never_raises
 from headrace.kernel.evaluate.cells import Cells, Sorter
 from headrace.kernel.low import Stretch
+from headrace.kernel.records import Inputs
 from headrace.plan.costs import Costs
 from headrace.plan.guard import Guarded
 from headrace.plan.levels import slice_share
@@ -140,14 +141,13 @@ class Reading:
     for each task its row groups and its stretch of `time`."""
 
     names: tuple[str, ...]
-    inputs: tuple[tuple[str, Evaluator | str], ...]
-    """What each is, for errors, and the way to it: compiled, or the name of a column."""
+    inputs: Inputs
+    made_of: tuple[tuple[str, Evaluator | str], ...]
+    """What each input is, for errors, and the way to it: compiled, or the name of a column."""
+    cells: Cells | None
+    """The conditions that are computed together, where that takes less."""
     tasks: tuple[Task, ...]
     time: Expression | None
-    cells: Cells | None = None
-    """Conditions that are computed together, where that takes less;"""
-    conditions: tuple[int, ...] = ()
-    """which of the inputs they are."""
 
     def stretch(self, task: Task) -> Stretch | None:
         """The time whose records a task has all of."""
@@ -164,12 +164,9 @@ class Reading:
         sorter = Sorter(self.cells) if self.cells is not None else None
         for batch, until_us in batches:
             columns = dict(zip(self.names, batch.columns, strict=True))
-            found = sorter.sort(columns, batch.num_rows) if sorter is not None else []
-            together = dict(zip(self.conditions, found, strict=True))
-            arrays = [
-                together[place] if place in together else _input(what, made, columns)
-                for place, (what, made) in enumerate(self.inputs)
-            ]
+            arrays = [_input(what, made, columns) for what, made in self.made_of]
+            if sorter is not None:
+                arrays.append(sorter.sort(columns, batch.num_rows))
             yield pa.record_batch(arrays, [f"c{index}" for index in range(len(arrays))]), until_us
 
 
@@ -232,15 +229,17 @@ def plan_reading(
     names = _names_in(ways[expression] for expression in inputs)
     if not _can_read(source, names, session):
         return None
-    made: list[tuple[str, Evaluator | str]] = []
     users: dict[Expression, str] = {}
     for answer in plan.answers:
         for expression in answer.inputs:
             users.setdefault(expression, answer.query.name)
-    for expression in inputs:
+    together = _together(plan, inputs, ways)
+    apart = Inputs(tuple(expression for expression in inputs if expression not in together), (*together,))
+    made = []
+    for expression in apart.expressions:
         user = f"query '{users[expression]}' failed: " if expression in users else ""
         made.append((f"{user}{expression.sql}", ways[expression]))
-    cells, conditions = _together(plan, inputs, ways)
+    read = names, apart, tuple(made), Cells((*together.values(),)) if together else None
     wheres = dict.fromkeys(where for root in plan.roots for where in plan.nodes[root].any_of or (None,))
     filters = [ways[where] if where is not None else None for where in wheres] if skip else [None]
     groups = _wanted(source, filters)
@@ -252,21 +251,20 @@ def plan_reading(
         grids = _grids(plan, time, span_us, _travel(plan, source.records, tasks, costs))
         by_time = deal_by_time(groups, tasks, source.name_of(time) or "", grids)
         if by_time is not None:
-            return Reading(names, tuple(made), tuple(by_time), time, cells, conditions)
-    return Reading(names, tuple(made), tuple(deal_row_groups(groups, tasks)), None, cells, conditions)
+            return Reading(*read, tuple(by_time), time)
+    return Reading(*read, tuple(deal_row_groups(groups, tasks)), None)
 
 
-def _together(plan: Plan, inputs: Sequence[Expression], ways: Ways) -> tuple[Cells | None, tuple[int, ...]]:
-    """The conditions of records that are computed together, where that takes less, and which inputs they are."""
+def _together(plan: Plan, inputs: Sequence[Expression], ways: Ways) -> Mapping[Expression, Evaluator]:
+    """The conditions of records that are computed together, where that takes less."""
     nodes = [plan.nodes[root] for root in plan.roots]
-    asked = {condition for node in nodes for condition in (*node.any_of, *node.marks)}
-    found: list[tuple[int, Evaluator]] = []
-    for place, expression in enumerate(inputs):
+    asked = dict.fromkeys(condition for node in nodes for condition in (*node.marks, *node.any_of))
+    found = {}
+    for expression in asked:
         way = ways[expression]
-        if expression in asked and isinstance(way, Evaluator) and way.names and not way.node.raises:
-            found.append((place, way))
-    cells = Cells(tuple(way for _, way in found))
-    return (cells, tuple(place for place, _ in found)) if found and cells.pays else (None, ())
+        if isinstance(way, Evaluator) and way.names and not way.node.raises:
+            found[expression] = way
+    return found if found and Cells((*found.values(),)).pays else {}
 
 
 def sample(source: Source, ways: Ways, session: Session) -> list[Block]:

@@ -23,6 +23,7 @@ from headrace.kernel.high import Lot, homes, is_for, merge_lots
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.narrow import Column, array_of, joined
 from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.kernel.records import Inputs
 from headrace.kernel.shelf import Bytes, Kept, Reader, Shelf
 from headrace.plan.plan import Plan
 from headrace.query import Expression, Window
@@ -120,10 +121,15 @@ class Work:
         """The plan that it is about."""
         return self.brief.value.plan
 
-    def low(self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None) -> Batches:
+    def low(
+        self,
+        inputs: Inputs,
+        records: Iterable[tuple[pa.RecordBatch, int | None]],
+        own: Stretch | None = None,
+    ) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to pieces."""
         brief = self.brief.value
-        level = LowLevel(brief.plan, brief.inputs, self.budget, self.buckets, own, brief.conditions)
+        level = LowLevel(brief.plan, inputs, self.budget, self.buckets, own, brief.conditions)
         yield from self.rows(level.run(records), level.measures)
 
     def high(self, lots: Mapping[Lot, Iterable[tuple[int, Kept]]]) -> Batches:

@@ -50,8 +50,8 @@ def _bounds(test: Node) -> tuple[str, int, int] | None:
     if not isinstance(test, Apply):
         return None
     match test.function, test.options, test.operands:
-        case numbers.within, (items, _), (value,) if items.type in WHOLE and len(items):
-            words = items.cast(pa.int64()).to_pylist()
+        case numbers.within, (listed, _), (value,) if value.type in WHOLE and len(listed.values):
+            words = listed.values.cast(pa.int64()).to_pylist()
             name, least, most = "equal", min(words), max(words)
         case numbers.call, (str(name),), (value, Constant() as bound) if (word := _word(bound)) is not None:
             least = most = word

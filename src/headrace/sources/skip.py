@@ -93,8 +93,8 @@ def _tested(test: Apply, ranges: Sequence[_Range]) -> Outcomes:
     match test.function, test.options, ranges:
         case numbers.call, ("is_null",), (value,):
             return frozenset({*([True] if value.null else []), *([False] if value.ends else [])})
-        case numbers.within, (items, null_listed), (value,):
-            return _within(value, items, null_listed)
+        case numbers.within, (listed, null_listed), (value,):
+            return _within(value, listed.values, null_listed)
         case numbers.null_safe_equal, _, (one, other):
             return _same(one, other)
         case ((numbers.call | numbers.compare_floats), (str(name),), (one, other)) if name in numbers.SIGNS:

@@ -179,8 +179,9 @@ def null_safe_equal(left: Any, right: Any, floats: bool) -> Any:
     return same(left, right, equal)
 
 
-def within(value: Any, items: pa.Array, null_listed: bool) -> Any:
+def within(value: Any, listed: pa.ListScalar, null_listed: bool) -> Any:
     """IN: null where the value is null, or where nothing is equal and the list has a null."""
+    items = listed.values
     if 0 < len(items) <= _FEW_ITEMS and pa.types.is_primitive(value.type):
         # A few comparisons are faster than a hash table, and know nulls by themselves.
         found = functools.reduce(pc.or_, (pc.equal(value, item) for item in items))

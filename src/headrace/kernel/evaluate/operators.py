@@ -55,7 +55,7 @@ def contains(node: Node, items: tuple[Node, ...], zone: str) -> Node:
         raise Unknown("a list of several types")
     if node.type in INTEGERS and given[0].type in INTEGERS:
         fitting = [item.value.as_py() for item in given if fits(item.value.as_py(), node.type)]
-        return apply(numbers.within, (node,), pa.bool_(), pa.array(fitting, node.type), null_listed)
+        return apply(numbers.within, (node,), pa.bool_(), pa.scalar(fitting, pa.list_(node.type)), null_listed)
     pairs = [aligned(node, item, zone) for item in given]
     value = pairs[0][0]
     if any(one.type != value.type for one, _ in pairs):
@@ -67,7 +67,8 @@ def contains(node: Node, items: tuple[Node, ...], zone: str) -> Node:
         found += [constant(None, pa.bool_())] if null_listed else []
         return logic("or_kleene", *found)
     scalars = [item.value for _, item in pairs if isinstance(item, Constant)]
-    return apply(numbers.within, (value,), pa.bool_(), pa.array(scalars, value.type), null_listed)
+    listed_values = pa.scalar(scalars, pa.list_(value.type))
+    return apply(numbers.within, (value,), pa.bool_(), listed_values, null_listed)
 
 
 def _family(kind: pa.DataType) -> str:

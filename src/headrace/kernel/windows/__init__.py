@@ -12,6 +12,6 @@ state:
 | tree.py | nothing | the logarithm of its slices | two states, for any number of kinds of windows |
 """
 
-from headrace.kernel.windows.lanes import Groups, Kinds, Lanes
+from headrace.kernel.windows.lanes import MOST_FOUND, Groups, Kinds, Lanes
 
-__all__ = ["Groups", "Kinds", "Lanes"]
+__all__ = ["MOST_FOUND", "Groups", "Kinds", "Lanes"]

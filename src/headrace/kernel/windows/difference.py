@@ -72,7 +72,10 @@ def _add_up_floats(slots, lane_ends, table):  # type: ignore[no-untyped-def]
         for i in range(begin, end):
             table[i, 0], table[i, 1], table[i, 2] = total, rest, greatest
             table[i, 3], table[i, 4] = slots[i, 0], slots[i, 1]
-            total, rest = _plus(total, rest, slots[i, 0], slots[i, 1])
+            # What is lost is only added up: a total that waits for it would take three times as long.
+            before, total = total, total + slots[i, 0]
+            part = total - before
+            rest += (before - (total - part)) + (slots[i, 0] - part) + slots[i, 1]
             greatest = max(greatest, abs(total)) if total == total else np.inf
         begin = end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -20,15 +21,19 @@ from headrace.kernel.records import Coding
 from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
 from headrace.kernel.strided import Field, Strided
-from headrace.kernel.windows import difference, directly, tree, two_stacks
+from headrace.kernel.windows import difference, directly, nested, tree, two_stacks
 from headrace.plan.slices import Slices, Times, Windows
 
 _FEW = 4
 """Windows of so many slices are combined directly."""
-_MOST_FOUND = 1 << 22
-"""Windows that may be found together: all of them are in memory then."""
+MOST_FOUND = 1 << 22
+"""Windows, or rows of filters, that may be found together: all of them are in memory then."""
 _ROWS_AND_KINDS, _LEAST_ROWS = 1 << 18, 1 << 13
 """Rows of one stretch of lanes, by the kinds of windows that are made of them while they are in the cache."""
+_FEW_LANES = 1 << 14
+"""So many are expected: of more, what it takes to look for them grows with their number."""
+_ROWS_PER_SEARCH = 12
+"""Rows that can be looked at in the time that it takes to search for the edges of a window."""
 
 Kinds = npt.NDArray[np.int32]
 """Small numbers, one for each row."""
@@ -71,12 +76,12 @@ class Lanes:
     @staticmethod
     def of(slices: Slices | None, rows: Rows, keys: Sequence[int]) -> tuple[Lanes, Words]:
         """Rows with lanes by some keys, and the order that they are in; their first key is the slice, if any."""
-        found, lane_of = reduce(rows, keys, [])
+        found, lane_of = reduce(rows, keys, [], expect=_FEW_LANES)
         starts = np.zeros(len(rows), dtype=np.int64)
         if slices is not None:
             starts = rows.at_starts(slices, lambda times: times)
         order, ends = _in_order(lane_of, starts, len(found))
-        return Lanes(found, ends, slices, starts[order], rows.ops, partial(_rows_of, rows, order)), order
+        return Lanes(found, ends, slices, starts.take(order), rows.ops, partial(_rows_of, rows, order)), order
 
     def only(self, kinds: Kinds, wanted: Valid) -> Lanes:
         """The rows whose kind is wanted."""
@@ -86,22 +91,36 @@ class Lanes:
         def state(number: int) -> Words:
             return self._state(number).take(chosen, axis=0)
 
-        return Lanes(self.keys, ends, self._slices, self._starts[chosen], self._ops, state)
+        return Lanes(self.keys, ends, self._slices, self._starts.take(chosen), self._ops, state)
 
-    def slices(self, slices: Slices | None, states: Sequence[int]) -> Groups:
-        """Rows of the same lane and slice as one; slices are those of the rows, or longer ones."""
+    def sifted(
+        self, kinds: Kinds, ranks: nested.Ranks, most: int, slices: Slices | None, states: Sequence[int]
+    ) -> list[Groups]:
+        """For each filter of a chain, from the widest on, the rows that it is true for, those of a group as one.
+
+        `ranks` tell for each kind of row how many of the filters are true, `most` of them all. Groups are rows of
+        the same lane and slice; slices are those of the rows, or longer ones.
+        """
         starts = self._starts
         if slices is None:
             starts = np.zeros_like(starts)
         elif slices != self._slices:
-            if slices.gaps and not (covered := slices.covers(starts)).all():
-                return self.only(covered.astype(np.int32), np.array([False, True])).slices(slices, states)
+            if slices.gaps:
+                outside = np.int32(len(ranks))
+                kinds, ranks = np.where(slices.covers(starts), kinds, outside), np.append(ranks, np.int16(0))
             starts = slices.start_at(starts)
-        spans = Spans(*_find_runs(starts, self._ends))
-        numbers = spans.numbers if slices is None else slices.number_of(spans.numbers)
-        parts = [_folded(self._ops[state], directly, self._state(state), self._ends, spans) for state in states]
-        slots = np.concatenate(parts, axis=1) if parts else np.empty((len(numbers), 0), dtype=np.int64)
-        return Groups(spans.lanes, numbers, slots)
+        parts = nested.part(starts, self._ends, kinds, ranks, most)
+        numbers = parts.starts if slices is None else slices.number_of(parts.starts)
+        spans = Spans(parts.lanes, numbers, np.append(0, parts.ends)[:-1], parts.ends)
+        made = []
+        for state in states:
+            own = self._state(state).take(parts.order, axis=0)
+            made.append(_folded(self._ops[state], directly, own, self._ends, spans))
+            nested.run_up(self._ops[state], parts, made[-1])
+        slots = np.concatenate(made, axis=1) if made else np.empty((len(numbers), 0), dtype=np.int64)
+        last, ends = nested.reach(parts, most)
+        found = [last[first:end] for first, end in itertools.pairwise([0, *ends.tolist()])]
+        return [Groups(parts.lanes[own], numbers[own], slots[own]) for own in found]
 
     def windows(self, kinds: Sequence[Windows], states: Sequence[int]) -> Iterator[Groups]:
         """For each of some kinds its windows that have rows, lane by lane, with some of the states."""
@@ -137,7 +156,8 @@ class Lanes:
             low, high = self._ends[first - 1] if first else 0, self._ends[end - 1]
             starts, ends = self._starts[low:high], self._ends[first:end] - low
             found = np.empty((4, _most_windows(starts, ends, shapes).sum()), dtype=np.int64)
-            here = _find_windows(starts, ends, shapes, found)
+            ahead = len(starts) < _ROWS_PER_SEARCH * found.shape[1]
+            here = _find_windows(starts, ends, shapes, ahead, found)
             spans, column, to = Spans(*found[:, : here.sum()]), 0, places[:-1] + counts
             _put_down(here, to, spans.lanes.reshape(-1, 1), first, 0, lanes)
             _put_down(here, to, spans.numbers.reshape(-1, 1), 0, 0, numbers)
@@ -177,7 +197,7 @@ def _together(most: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Kinds from one to before another, of which there are not too many windows together."""
     first, found = 0, 0
     for place, count in enumerate(most):
-        if found + count > _MOST_FOUND and place > first:
+        if found + count > MOST_FOUND and place > first:
             yield first, place
             first, found = place, 0
         found += count
@@ -207,20 +227,6 @@ def _choose(kinds, wanted, lane_ends, chosen, ends):  # type: ignore[no-untyped-
         begin = lane_ends[lane]
         ends[lane] = count
     return count
-
-
-@numba.njit(nogil=True, cache=True)
-def _find_runs(starts, lane_ends):  # type: ignore[no-untyped-def]
-    """Lane, beginning, first row and end of each slice in a lane."""
-    found, count, begin = np.empty((4, len(starts)), dtype=np.int64), 0, 0
-    for lane in range(len(lane_ends)):
-        for i in range(begin, lane_ends[lane]):
-            if i == begin or starts[i] != starts[i - 1]:
-                found[0, count], found[1, count], found[2, count] = lane, starts[i], i
-                count += 1
-            found[3, count - 1] = i + 1
-        begin = lane_ends[lane]
-    return found[:, :count]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -285,10 +291,14 @@ def _most_windows(starts, lane_ends, shapes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _find_windows(starts, lane_ends, shapes, found):  # type: ignore[no-untyped-def]
-    """Write lane, number, first row and end of each window that has rows; gives how many each kind has."""
+def _find_windows(starts, lane_ends, shapes, ahead, found):  # type: ignore[no-untyped-def]
+    """Write lane, number, first row and end of each window that has rows; gives how many each kind has.
+
+    Rows are searched for edges or, for many windows, looked at once `ahead`.
+    """
     counts = np.zeros(len(shapes), dtype=np.int64)
-    places, steps = _look_ahead(starts, lane_ends)
+    none = np.empty(0, dtype=np.int64), np.zeros(len(lane_ends))
+    places, steps = _look_ahead(starts, lane_ends) if ahead else none
     count = 0
     for kind in range(len(shapes)):
         range_us, slide_us, offset_us = shapes[kind, 0], shapes[kind, 1], shapes[kind, 2]
@@ -302,14 +312,18 @@ def _find_windows(starts, lane_ends, shapes, found):  # type: ignore[no-untyped-
                 opens = number * slide_us + offset_us
             while opens <= latest:
                 first, last, closes = begin, end, opens + range_us
-                if opens > earliest:
+                if opens > earliest and not ahead:
+                    first = _first_from(starts, begin, end, opens)
+                elif opens > earliest:
                     first += places[np.uint64(own + np.int64((opens - earliest) * step))]
                     # Two steps without a jump: most often they are enough, and nobody can guess how many it takes.
                     first += starts[np.uint64(first)] < opens
                     first += starts[np.uint64(first)] < opens
                     while starts[np.uint64(first)] < opens:
                         first += 1
-                if closes <= latest:
+                if closes <= latest and not ahead:
+                    last = _first_from(starts, first, end, closes)
+                elif closes <= latest:
                     last = begin + places[np.uint64(own + np.int64((closes - earliest) * step))]
                     last += starts[np.uint64(last)] < closes
                     last += starts[np.uint64(last)] < closes
@@ -328,6 +342,16 @@ def _find_windows(starts, lane_ends, shapes, found):  # type: ignore[no-untyped-
             begin = end
         counts[kind] = count - before
     return counts
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _first_from(starts, low, high, time_us):  # type: ignore[no-untyped-def]
+    """The first of some rows in order that begins at a time or later."""
+    while low < high:
+        middle = (low + high) >> 1
+        below = starts[np.uint64(middle)] < time_us
+        low, high = middle + 1 if below else low, high if below else middle
+    return low
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.words import in_memory, truth
+from headrace.algebra.words import in_memory
 from headrace.errors import RunError
 from headrace.kernel.low import LowLevel, Stretch
 from headrace.kernel.piece import Partial, Ready
+from headrace.kernel.records import Coding, Inputs
+from headrace.kernel.records import Records as Batch
 from headrace.kernel.shelf import Files
 from headrace.query import Window
 from headrace.runtime.live.clock import Clock, given_before, latest_given, roots_open_from
@@ -87,7 +89,11 @@ class Intake:
     """so that records from this time on are late for none of them."""
 
     def run(
-        self, records: Iterable[tuple[pa.RecordBatch, int | None]], own: Stretch | None = None, task: int = 0
+        self,
+        inputs: Inputs,
+        records: Iterable[tuple[pa.RecordBatch, int | None]],
+        own: Stretch | None = None,
+        task: int = 0,
     ) -> Batches:
         """Records, each batch with the time that no later one goes below (where known), to lines about partials.
 
@@ -97,7 +103,7 @@ class Intake:
         version, seen = self.version, Seen()
         level = LowLevel(
             version.plan,
-            version.inputs,
+            inputs,
             self.budget,
             self.buckets,
             own,
@@ -107,7 +113,7 @@ class Intake:
         answers = Answers(version, self.places, f"at-once-{task}")
         shelf = Files(self.folder, checked=True)
         lines: list[dict[str, object]] = []
-        pieces = level.run((self._look(batch, seen), until_us) for batch, until_us in records)
+        pieces = level.run((self._look(inputs, batch, seen), until_us) for batch, until_us in records)
         for at_once, some in itertools.groupby(pieces, lambda piece: isinstance(piece, Ready)):
             if at_once:
                 answers.add(piece for piece in some if isinstance(piece, Ready))
@@ -118,7 +124,7 @@ class Intake:
         lines.append({"told": json.dumps(told)})
         yield pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
 
-    def _look(self, batch: pa.RecordBatch, seen: Seen) -> pa.RecordBatch:
+    def _look(self, inputs: Inputs, batch: pa.RecordBatch, seen: Seen) -> pa.RecordBatch:
         """The records whose time is sound; the others, and those that are late, are counted."""
         column = batch.column(0)
         seen.records += batch.num_rows
@@ -139,18 +145,19 @@ class Intake:
         latest = int(times.max())
         seen.latest_us = latest if seen.latest_us is None else max(seen.latest_us, latest)
         if int(times.min()) < self.late_before_us:
-            self._count_late(batch, seen)
+            self._count_late(inputs, batch, seen)
         return batch
 
-    def _count_late(self, batch: pa.RecordBatch, seen: Seen) -> None:
+    def _count_late(self, inputs: Inputs, batch: pa.RecordBatch, seen: Seen) -> None:
         times = batch.column(0).view(pa.int64())
         late = batch.filter(pc.fill_null(pc.less(times, self.late_before_us), False))
         moments = in_memory(late.column(0), np.int64)
+        records = Batch(inputs, late, Coding())
         for name, window, standing in self.given:
             where = self.version.queries[name].where
             counted = given_before(window, standing, moments)
             if where is not None:
-                counted = counted[truth(late.column(self.version.inputs.index(where)))]
+                counted = counted[records.truth(where)]
             if total := int(counted.sum()):
                 seen.late[name] = seen.late.get(name, 0) + total
 
@@ -201,7 +208,7 @@ class Receiver:
             stretches = [_at_once(reading.stretch(task), commit.latest_us, until_us) for task in reading.tasks]
 
         def low(number: int) -> Batches:
-            return intake.run(reading.read(reading.tasks[number]), stretches[number], number)
+            return intake.run(reading.inputs, reading.read(reading.tasks[number]), stretches[number], number)
 
         taken = self._taken(on_tasks(self._spark, len(reading.tasks), low, _LINES), version, until_us)
         if until_us is not None and self._clock.watermark(commit.watermark_us, taken.latest_us) < until_us:
@@ -220,7 +227,7 @@ class Receiver:
     @staticmethod
     def _through_spark(records: Records, intake: Intake) -> DataFrame:
         def through(batches: Batches) -> Batches:
-            return intake.run((batch, None) for batch in batches)
+            return intake.run(Inputs(intake.version.inputs), ((batch, None) for batch in batches))
 
         return computed(records.frame(), intake.version.inputs).mapInArrow(through, _LINES)
 
