@@ -47,9 +47,9 @@ def test_the_papers_costs_of_a_period() -> None:
     assert tally.unshared() == Count(1350, 3 * 90)
     assert tally.unshared(paned=True) == Count(1350, 18 // 3 * 90)
     # Of the slices 6, 3, 3, 3, 3, 6, 3, 3, 3, 3, 6, 3 the first query's windows have five each, and the other's
-    # in turn 3, 4, 3, 4, 3.
+    # in turn 3, 4, 3, 4, 3. One more of each has begun before.
     both = Tally.of(records, [Asked(Window(18, 15)), Asked(Window(12, 9))])
-    assert both.shared() == Count(1350, 30 * (3 * 5 + 17))
+    assert both.shared() == Count(1350, 30 * (3 * 5 + 17), once=1350 + 30 * 12 + 91 + 151)
     assert both.unshared() == Count(2700, 3 * 90 + 3 * 150)
 
 
@@ -143,13 +143,21 @@ def shared(records: list[Record], queries: list[Asked], paned: bool) -> Count:
     for record in wanted:
         signature = tuple(holds(query, record) for query in queries)
         shards[slice_of(record[0], edges), record[1], signature] = record[0]
-    to_queries = to_windows = direct = 0
+    to_queries = to_windows = direct = once = 0
+    merged: set[Predicate | None] = set()
+    plain = all(query.predicate is None for query in queries)
     for number, query in enumerate(queries):
         own = {shard: unit for shard, unit in shards.items() if shard[2][number]}
         rows = {shard[:2]: unit for shard, unit in own.items()}
         to_queries += len(own)
         to_windows += sum(covering(query.window, unit) for unit in rows.values())
         direct += sum(covering(query.window, unit) for unit in own.values())
-    if all(query.predicate is None for query in queries):
-        return Count(len(wanted), to_windows)
-    return Count(len(wanted), to_queries + to_windows, len(wanted) + direct)
+        if query.predicate not in merged:
+            once += len(rows) + (0 if plain else len(own))
+            merged.add(query.predicate)
+        starts = range(-20 * query.window.slide, 200, query.window.slide)
+        times = [(row[1], unit) for row, unit in rows.items()]
+        once += len({(g, s) for g, unit in times for s in starts if s <= unit < s + query.window.range})
+    if plain:
+        return Count(len(wanted), to_windows, once=len(wanted) + once)
+    return Count(len(wanted), to_queries + to_windows, len(wanted) + direct, len(wanted) + once)

@@ -99,11 +99,11 @@ def _all(field: Field, few: Field, draw: Draw, wanted: Wanted, tell: Tell) -> tu
     timed: list[Timed] = []
     if wanted.rounds:
         from headrace.kernel.compiled import load_kernels
-        from headrace.runtime.daemon import keep_memory
+        from headrace.runtime.daemon import MOST_BYTES, keep_memory
 
         tell("loading compiled functions")
         load_kernels()
-        keep_memory()  # as workers do: what one strategy leaves is for the next
+        keep_memory(MOST_BYTES)  # as workers do, which need less: what one strategy leaves is for the next
         for records, grouped in ((few, False), (field, True)):
             for queries in draw(records, wanted.queries, wanted.seed):
                 timed += measure(records, queries, grouped, wanted.rounds, tell)
@@ -161,6 +161,7 @@ def _print_ratios(report: Report) -> None:
     table = Table("ratio", title="times as much as shared pairs", title_justify="left")
     columns = {
         "operations": report.count_ratios(grouped=False),
+        "merged once": report.count_ratios(grouped=False, once=True),
         "seconds": report.ratios(grouped=False),
         "grouped: operations": report.count_ratios(grouped=True),
         "seconds ": report.ratios(grouped=True),

@@ -7,7 +7,9 @@ of a window (final). Nothing here knows headrace's engine.
 * Shared slices (Table 3): a record goes once into the slices of all windows together, and slices into each query.
 * Shared fragments (Table 5): a record that any query wants goes once into its fragment, fragments into queries.
 * Shared shards (Section 5): fragments of slices. Those of a slice are merged for each query, which then merges its
-  slices to windows. `direct` is the total if it merged all shards of a window at once instead.
+  slices to windows. `direct` is the total if it merged all shards of a window at once instead. `once` is the total
+  if shards of a slice are merged once for all queries with the same predicate, and a window is the difference of
+  two running sums (an operation for each slice and for each window): headrace does it so.
 
 With groups, a partial is a row of a group. Only rows that exist count.
 """
@@ -37,6 +39,7 @@ class Count:
     partial: int
     final: int
     direct: int | None = None
+    once: int | None = None
 
     @property
     def total(self) -> int:
@@ -72,6 +75,14 @@ class Span:
     def covering(self, window: Window) -> Longs:
         """How many windows each unit is in."""
         return np.asarray(self.units // window.slide - (self.units - window.range) // window.slide)
+
+    def windows_of(self, window: Window, groups: Longs, units: Longs) -> int:
+        """How many windows have a row, of rows in the order of group and time."""
+        before = np.full(len(units), np.iinfo(np.int64).min)
+        same = groups[1:] == groups[:-1]
+        before[1:][same] = units[:-1][same]
+        # Windows that have a row, but not the one before it.
+        return int((units // window.slide - np.maximum(before, units - window.range) // window.slide).sum())
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,11 @@ class _Slices:
     def covering(self, window: Window) -> Longs:
         """How many windows each slice is in."""
         return self._at_starts(self.span.covering(window))
+
+    @property
+    def units(self) -> Longs:
+        """A unit of each slice."""
+        return self._at_starts(self.span.units)
 
     def joined(self, starts: Flags) -> Longs:
         """For each slice, the number of the longer one that it is part of, if only these begin one."""
@@ -235,7 +251,7 @@ class Tally:
     def shared(self, paned: bool = False) -> Count:
         """All queries from the same shards; without predicates these are slices, with one window fragments."""
         slices, cells = self._shards(paned)
-        to_queries = to_windows = direct = 0
+        to_queries = to_windows = direct = once = 0
         for truth, queries in self._by_predicate():
             own = cells.where(truth[cells.fragments])
             shards = np.bincount(own.slices, minlength=slices.count)
@@ -243,12 +259,16 @@ class Tally:
             to_queries += int(shards.sum()) * len(queries)
             to_windows += int(own.rows(np.arange(slices.count)) @ covering)
             direct += int(shards @ covering)
+            first = _firsts(own.slices, own.groups)
+            timed = own.groups[first], slices.units[own.slices[first]]
+            once += len(first) * (self.predicates != (None,)) + len(timed[0])
+            once += sum(self.span.windows_of(query.window, *timed) for query in queries)
         taken = int(self.fragments.wanted[self.fragments.of_records].sum())
         if self.predicates == (None,):
-            return Count(taken, to_windows)
+            return Count(taken, to_windows, once=taken + once)
         if self.one_window:
             return Count(taken, to_queries)
-        return Count(taken, to_queries + to_windows, taken + direct)
+        return Count(taken, to_queries + to_windows, taken + direct, taken + once)
 
     def _shards(self, paned: bool) -> tuple[_Slices, _Cells]:
         """The slices of all windows together, and the shards in them."""

@@ -75,10 +75,14 @@ class Report:
             found["spark"] = self.spark.spark_s / self.spark.headrace_s
         return found
 
-    def count_ratios(self, grouped: bool) -> dict[str, float]:
-        """The ratios of operations, of the sets with most queries."""
-        totals = {(c.workload, c.strategy): c.total for c in self._most(self.counted) if c.grouped == grouped}
-        return _ratios({place: float(total) for place, total in totals.items()})
+    def count_ratios(self, grouped: bool, once: bool = False) -> dict[str, float]:
+        """The ratios of operations, of the sets with most queries; if `once`, of what is then merged once."""
+        counts = {(c.workload, c.strategy): c for c in self._most(self.counted) if c.grouped == grouped}
+        if not once:
+            return _ratios({place: float(c.total) for place, c in counts.items()})
+        shared = {place[0] for place, c in counts.items() if c.once is not None}
+        totals = {place: c.total if c.once is None else c.once for place, c in counts.items()}
+        return _ratios({place: float(total) for place, total in totals.items() if place[0] in shared})
 
     def _most(self, found: tuple[Any, ...]) -> list[Any]:
         most: dict[str, int] = {}
@@ -95,6 +99,7 @@ class Report:
         plain["ratios"] = self.ratios(grouped=True)
         plain["ungrouped_ratios"] = self.ratios(grouped=False)
         plain["count_ratios"] = self.count_ratios(grouped=False)
+        plain["once_count_ratios"] = self.count_ratios(grouped=False, once=True)
         plain["grouped_count_ratios"] = self.count_ratios(grouped=True)
         plain["timed"] = [asdict(timed) for timed in self.timed]
         plain["counted"] = [asdict(counted) for counted in self.counted]
@@ -110,11 +115,13 @@ def mean(same: Sequence[Counted]) -> Counted:
         return round(fmean(numbers))
 
     direct = [each.direct for each in same if each.direct is not None]
+    once = [each.once for each in same if each.once is not None]
     return replace(
         same[0],
         partial=of(each.partial for each in same),
         final=of(each.final for each in same),
         direct=of(direct) if direct else None,
+        once=of(once) if once else None,
     )
 
 
