@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace import Stream, Workload
+from headrace.bench.workloads import TOPICS
 from headrace.generate import FlowOptions, TradeOptions, generate_flows, generate_trades
 from headrace.generate.schemes import SCHEMES
+from headrace.query.interval import UNIT_US
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -36,6 +38,14 @@ def test_the_netflow_queries_are_the_22_schemes() -> None:
     workload = Workload.load(EXAMPLES / "netflow" / "queries")
     keys = {frozenset(key.sql for key in query.keys) for query in workload.values()}
     assert keys == {frozenset(scheme.keys) for scheme in SCHEMES.values()}
+    asked = {"".join(word.title() for word in name.split("_")): query for name, query in workload.items()}
+    for question in TOPICS["netflow"].take(len(SCHEMES)):
+        (query,) = (query for name, query in asked.items() if name.lower() == question.name.lower())
+        assert {key.sql for key in query.keys} == set(question.keys)
+        assert query.window is not None
+        assert query.window.slide_us == 5 * UNIT_US["minute"]
+        measures = {f"{m.function}({m.value or '*'})" for m in question.measures}
+        assert {aggregate.sql for aggregate in query.aggregates} == measures
 
 
 @pytest.mark.spark

@@ -31,6 +31,7 @@ def problems(text: str, columns: list[str] | None = COLUMNS) -> tuple[Problem, .
         ("SELCT count(*) FROM t", "SELCT", "did not expect 'SELCT'", "did you mean 'SELECT'?"),
         ("SELECT srcaddr,, count(*) FROM t", ",", "nothing follows this comma", ""),
         ("SELECT count(*), FROM t", ",", "nothing follows this comma", ""),
+        ("SELECT dstport FROM t GROUP BY dstport, ORDER BY 1", ",", "nothing follows this comma", ""),
         ("SELECT count(*) FROM t WHERE", "WHERE", "something is missing after 'WHERE'", ""),
         ("SELECT count(*) FROM t GROUP BY", "GROUP BY", "GROUP BY names no key", "name the keys"),
         ("SELECT count(*) FROM t WHERE s = 'abc", "'", "no closing '", ""),

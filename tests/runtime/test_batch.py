@@ -62,6 +62,18 @@ def small(tmp_path: Path) -> Stream:
     return Stream.parquet(str(tmp_path), name="t", time="ts")
 
 
+def test_conditions_that_are_values_too(spark: SparkSession, small: Stream) -> None:
+    """Of many filters, which are computed together, one is a key of another query, or what it aggregates."""
+    texts = {f"above_{k}": f"SELECT name, count(*) FROM t WHERE x > {k} GROUP BY name" for k in range(20)}
+    texts["key"] = "SELECT x > 3, count(*) FROM t GROUP BY x > 3"
+    texts["value"] = "SELECT name, bool_and(x > 3), count_if(x > 4) FROM t GROUP BY name"
+    texts["filtered"] = "SELECT count(*) FILTER (WHERE x > 3), bool_or(x > 5) FROM t WHERE x > 2"
+    workload = Workload(texts, small)
+    results, reference = workload.run(small, spark=spark), workload.reference(small, spark=spark)
+    for name in texts:
+        compare(collect(reference[name]), collect(results[name]))
+
+
 @pytest.mark.parametrize(
     "window",
     [

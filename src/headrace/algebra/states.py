@@ -15,7 +15,6 @@ import pyarrow as pa
 from headrace.algebra.ops import INT_MAX, Op, slot_count
 from headrace.algebra.words import MOST_DECIMAL_DIGITS, fits_word
 from headrace.query import Aggregate, Expression
-from headrace.query.aggregate import BLIND_TO_REPEATS
 from headrace.query.condition import all_of
 
 
@@ -110,7 +109,7 @@ def make_recipe(aggregate: Aggregate, facts: Facts) -> Recipe:
     make = _RECIPES.get(aggregate.function.name)
     if make is None or aggregate.within or aggregate.ignore_nulls:
         raise NoState(f"{aggregate.sql}: no state is known for it")
-    if aggregate.distinct and aggregate.function.name not in BLIND_TO_REPEATS:
+    if aggregate.once:
         raise NoState(f"{aggregate.sql}: DISTINCT needs a finer node")
     return make(aggregate, facts)
 

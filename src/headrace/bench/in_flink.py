@@ -24,7 +24,7 @@ from headrace.bench import flink_job
 from headrace.bench.check import compare_total, totalled
 from headrace.bench.contest import Task, Tell
 from headrace.bench.question import MINUTE_US, Measure, Question, measure_kind
-from headrace.bench.streaming import StreamRun
+from headrace.bench.streaming import LATENESS_S, StreamRun
 from headrace.errors import BenchError, SetupError
 
 PYTHON = "HEADRACE_FLINK_PYTHON"
@@ -73,7 +73,7 @@ def _job(task: Task, scratch: Path, questions: Sequence[Question], python: str) 
     fields = [f"`{name}` {_KINDS[data.kinds[name]]}" for name in task.columns]
     source = (
         f"CREATE TABLE `{data.stream}` ({', '.join(fields)}, "
-        f"WATERMARK FOR `{data.time}` AS `{data.time}` - INTERVAL '10' SECOND) "
+        f"WATERMARK FOR `{data.time}` AS `{data.time}` - INTERVAL '{LATENESS_S}' SECOND) "
         f"WITH ('connector' = 'filesystem', 'path' = '{(scratch / 'flink-in').as_uri()}', 'format' = 'csv')"
     )
     tables, inserts = [source], []

@@ -32,7 +32,8 @@ from headrace.workload import Workload
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LATENESS = "10 seconds"
+LATENESS_S = 10
+LATENESS = f"{LATENESS_S} seconds"
 _LONG_AGO = 1_700_000_000
 _SHORT_S = 60.0
 _ROUNDS = 3

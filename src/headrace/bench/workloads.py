@@ -102,7 +102,7 @@ def _values(scheme: Scheme) -> tuple[Measure, ...]:
 class _Lists:
     """What the questions of a topic are combined from: question i takes the i-th of each, going round.
 
-    The lists have lengths without a common divisor, so that no combination comes twice among the first ones.
+    Measures stay for three questions each, so that they do not go along with filters, of which there are as many.
     """
 
     keys: tuple[tuple[str, ...], ...]

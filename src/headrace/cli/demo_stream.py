@@ -15,6 +15,7 @@ import typer
 from headrace.bench.feed import Feed
 from headrace.bench.workloads import TOPICS
 from headrace.cli.live import show_run
+from headrace.runtime.live import progress
 
 _WINDOW = "10 seconds"
 
@@ -51,7 +52,7 @@ def main(
 
 def _show(folder: Path, run: subprocess.Popen[bytes], seconds: float | None) -> None:
     until = None if seconds is None else time.monotonic() + seconds
-    while not (folder / "run" / "progress.json").exists():
+    while not (folder / "run" / progress.FILE).exists():
         if run.poll() is not None:
             raise SystemExit((folder / "run.log").read_text())
         time.sleep(0.2)

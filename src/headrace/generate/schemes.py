@@ -1,7 +1,7 @@
 """The 22 aggregation schemes that Cisco's NetFlow Collector predefines: the flow workload's queries.
 
 Every scheme sums packets and octets and counts flows; some also keep the first start and the last end,
-and the sum of active time. `examples/netflow/queries` is written from this list.
+and the sum of active time. `examples/netflow/queries` asks the same in SQL, as a test holds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stock trades, made chunk by chunk: active symbols often, prices that walk, volumes as traders choose them.
 
 Each symbol's price is a random walk. The walk is drawn twice: first from chunk to chunk, for all symbols, which
-is cheap and is done in order (`trade_tasks`); then from trade to trade inside a chunk, as a bridge between the
+is cheap and is done in order (`_tasks`); then from trade to trade inside a chunk, as a bridge between the
 prices that the chunk starts and ends with (`_walk`). So chunks can be made in any order and still fit together.
 """
 

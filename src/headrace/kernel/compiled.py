@@ -80,7 +80,10 @@ def load_kernels() -> bool:
     cuts.classify_scaled(ones, ones, np.ones(2, np.bool_), ones, 2.0, np.ones(2, np.int64))
     parent.number_anew(np.arange(2), 2)
     alike.first_alike(np.arange(8, dtype=np.uint64))
-    plan_slices.look_up(np.zeros(2, np.int64), np.arange(2), np.zeros(1, np.int64), np.zeros(2, np.int64))
+    for writable in (True, False):
+        times = np.zeros(2, dtype=np.int64)
+        times.flags.writeable = writable
+        plan_slices.look_up(times, np.arange(2), np.zeros(1, np.int64), np.zeros(2, np.int64))
     growth.count_groups(np.arange(8, dtype=np.uint64), np.array([4, 8]))
     steiner.ascend(np.array([[np.inf, 1.0], [np.inf, np.inf]]), np.array([1]))
     return _compilations() > before

@@ -27,7 +27,7 @@ def sign(truths: Truths) -> pa.Array:
     count = truths.shape[1]
     if count <= _WORD_BITS:
         signatures = np.zeros(len(truths), dtype=np.int64)
-        _sign(np.asfortranarray(truths), signatures)
+        _sign(np.ascontiguousarray(truths.T), signatures)
         return pa.array(signatures)
     packed = np.packbits(truths, axis=1)
     fixed = pa.FixedSizeBinaryArray.from_buffers(
@@ -67,9 +67,9 @@ def _bytes_of(signatures: pa.Array, size: int) -> npt.NDArray[np.uint8]:
 
 @numba.njit(nogil=True, cache=True)
 def _sign(truths, signatures):  # type: ignore[no-untyped-def]
-    for condition in range(truths.shape[1]):
+    for condition in range(len(truths)):
         for i in range(len(signatures)):
-            signatures[i] |= np.int64(truths[i, condition]) << condition
+            signatures[i] |= np.int64(truths[condition, i]) << condition
 
 
 def columns_of(truths: Sequence[Valid]) -> Truths:

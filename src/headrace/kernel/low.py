@@ -233,6 +233,7 @@ class _Stage:
         self._reducer = make_reducer(node)
         self._first, self._end = whole
         self._closed, self._leaving_end = leaving
+        self._settled = self._closed
         self._left: set[int] = set()
         """Slices some of whose rows have left already: their answers are made where these went."""
 
@@ -291,11 +292,8 @@ class _Stage:
             return
         self._passed = self._passed[1], until_us
         yield from self._take_complete()
-        slices = self.node.slices
-        if slices is None or len(self._reducer) == 0:
-            return
-        closed = min(slices.open_at(until_us), self._leaving_end)
-        if closed <= self._closed:
+        closed = self._closed_at(until_us)
+        if len(self._reducer) == 0 or closed <= self._closed:
             return
         self._closed = closed
         rows = self._reducer.take()
@@ -305,9 +303,14 @@ class _Stage:
 
     def _settle(self, until_us: int) -> None:
         """Slices that have ended get no more rows."""
-        if (slices := self.node.slices) is not None:
-            closed = slices.open_at(until_us)
+        if self._reducer.crowded and (closed := self._closed_at(until_us)) > self._settled:
+            self._settled = closed
             self._reducer.settle(lambda rows: slice_numbers(rows) >= closed)
+
+    def _closed_at(self, until_us: int) -> int:
+        """The first slice that has not ended, of those that are about the task's time."""
+        slices = self.node.slices
+        return self._closed if slices is None else min(slices.open_at(until_us), self._leaving_end)
 
     def _take_complete(self) -> Iterator[tuple[Rows, bool]]:
         complete, self._complete = self._complete, []

@@ -137,11 +137,15 @@ class Reducer:
         self._table = self._empty()
         return rows
 
+    @property
+    def crowded(self) -> bool:
+        """Whether so many groups are looked for that it is worth while to `settle` some."""
+        return self._table.indexed >= _MANY
+
     def settle(self, is_open: Callable[[Rows], Valid]) -> None:
         """No row of a group will come any more that is not open; asked of those that are not settled yet."""
-        numbers = self._table.indexed
-        if len(numbers) >= _MANY:
-            self._table.settle(numbers[is_open(self.rows.take(numbers))])
+        numbers = self._table.unsettled
+        self._table.settle(numbers[is_open(self.rows.take(numbers))])
 
     def put_back(self, rows: Rows) -> None:
         """Groups that `take` gave come back."""

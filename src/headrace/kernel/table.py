@@ -43,7 +43,7 @@ class Table:
         self.width = ends[-1]
         self._count = 0
         # Memory that is never touched costs nothing.
-        capacity = max(_LEAST_CAPACITY, 1 << (expect + BLOCK).bit_length())
+        capacity = _capacity_for(expect)
         self._index = _empty_index(capacity)
         self._rows = _aligned(capacity, self.width)
         self._kept = _NONE
@@ -93,15 +93,20 @@ class Table:
                 self._grow()
 
     @property
-    def indexed(self) -> Words:
-        """The numbers of the rows that are not settled."""
+    def indexed(self) -> int:
+        """How many rows are in the index: those that are not settled."""
+        return len(self._kept) + self._count - self._since
+
+    @property
+    def unsettled(self) -> Words:
+        """The numbers of these."""
         return np.concatenate([self._kept, np.arange(self._since, self._count)])
 
     def settle(self, others: Words) -> None:
         """No row of a key will come any more that is in the index, but for those of these numbers."""
         more = self._count - self._since
         self._kept, self._since = others, self._count
-        self._reindex(max(_LEAST_CAPACITY, 1 << (len(others) + more).bit_length()))
+        self._reindex(_capacity_for(len(others) + more))
 
     @property
     def _room(self) -> int:
@@ -110,7 +115,7 @@ class Table:
 
     def _grow(self) -> None:
         if self._count + BLOCK > len(self._rows):
-            rows = _aligned(2 * len(self._rows), self.width)
+            rows = _aligned(_capacity_for(len(self._rows)), self.width)
             rows[: self._count] = self._rows[: self._count]
             self._rows = rows
         if self._count + BLOCK > self._room:
@@ -124,10 +129,16 @@ class Table:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _empty_index(capacity: int) -> npt.NDArray[np.uint32]:
-    """An index for so many rows."""
+def _capacity_for(rows: int) -> int:
+    """Room for so many rows and what comes at a time."""
+    capacity = max(_LEAST_CAPACITY, 1 << (rows + BLOCK).bit_length())
     if capacity > _ROW:
         raise MemoryError(f"a table of more than {_ROW:,} groups; more tasks have fewer each")
+    return capacity
+
+
+def _empty_index(capacity: int) -> npt.NDArray[np.uint32]:
+    """An index for so many rows."""
     return np.zeros(_ENTRIES * capacity, dtype=np.uint32)
 
 

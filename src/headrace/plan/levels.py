@@ -131,7 +131,7 @@ class _Placing:
 
     def _meets(self, index: int) -> bool:
         """Whether all that comes of a node has a key in common, by which its rows can be dealt."""
-        return any(self._has_key(index, key) for key in self._plan.nodes[index].keys)
+        return any(self._plan.all_have(key, self._plan.below(index)) for key in self._plan.nodes[index].keys)
 
     def _bytes(self, index: int) -> float:
         """What a task needs for the rows of one slice."""
@@ -151,16 +151,13 @@ class _Placing:
             return
         hanging = [node for node in waiting if node in self._plan.below(carried)]
         for key in self._plan.nodes[carried].keys if len(hanging) > 1 else ():
-            members = tuple(node for node in hanging if self._has_key(node, key))
+            members = tuple(node for node in hanging if self._plan.all_have(key, self._plan.below(node)))
             saved = sum(map(self._shipping, members))
             spent = self._plan.rows[carried] * self._costs.shipped
             if saved > spent and self._sizes.commonest(key) <= _MOST_ALIKE:
                 spent += sum(map(self._making, self._between(carried, members)))
                 spent += self._waiting(key, members)
                 yield _Group(carried, key, members, saved - spent)
-
-    def _has_key(self, index: int, key: Expression) -> bool:
-        return all(self._plan.whole(node, Deal(key=key)) for node in self._plan.below(index))
 
     def _waiting(self, key: Expression, members: Sequence[int]) -> float:
         """What tasks lose that wait for the one which has a key's commonest value."""

@@ -92,8 +92,8 @@ class Node:
 class Deal:
     """Which rows of a root, or of a node that is carried, go to one bucket.
 
-    Those of an equal epoch, of an equal key, of both; or all of them. An epoch is a stretch of time that no window
-    of the queries in question crosses.
+    Those of an equal epoch, of an equal key, of both; or all of them. An epoch is a stretch of time that no slice
+    of the nodes in question crosses.
     """
 
     epoch: Slices | None = None
@@ -328,10 +328,12 @@ class Plan:
         if split is None:
             return self.deal_of(node), self.dealt_at(node)
         below = [other for other in range(len(self.nodes)) if self.split_at(other) == split]
-        common = [
-            key for key in self.nodes[split].keys if all(self.whole(other, Deal(key=key)) for other in below)
-        ]
+        common = [key for key in self.nodes[split].keys if self.all_have(key, below)]
         return Deal(key=common[0] if common else None), split
+
+    def all_have(self, key: Expression, nodes: Iterable[int]) -> bool:
+        """Whether rows of all these nodes can be dealt by a key."""
+        return all(self.whole(node, Deal(key=key)) for node in nodes)
 
     def gathers(self, node: int) -> bool:
         """Whether rows of a node come from several rounds of its parent's: records, or shorter slices."""

@@ -57,8 +57,7 @@ def _expectation(plan: Plan, index: int) -> str:
     children = plan.children(index)
     if plan.carried(index):
         return f"about {own.rows:,.0f} rows travel, so that those of {_count(len(children), 'node')} need not"
-    windows = [child for child in children if isinstance(plan.nodes[child].slices, Windows)]
-    if windows:
+    if windows := _windows_of(plan, index):
         return f"{text}; its slices make {_count(len(windows), 'kind')} of windows"
     source = f"{plan.expected[parent].rows:,.0f} rows" if parent is not None else "the records"
     made = f"{_count(len(children), 'node')} made from these instead of {source}"
@@ -181,8 +180,12 @@ def _unasked(plan: Plan, index: int) -> str:
     """What a node is that answers no query."""
     if plan.carried(index):
         return "carried"
-    windows = any(isinstance(plan.nodes[child].slices, Windows) for child in plan.children(index))
-    return "slices" if windows else "phantom"
+    return "slices" if _windows_of(plan, index) else "phantom"
+
+
+def _windows_of(plan: Plan, index: int) -> list[int]:
+    """The nodes that are windows of a node's slices."""
+    return [child for child in plan.children(index) if isinstance(plan.nodes[child].slices, Windows)]
 
 
 def _level(plan: Plan, index: int) -> str:

@@ -229,9 +229,9 @@ class Slices:
         edges = self.edges(self.before(low), high + 1)
         return bool(look_up(times, np.append(edges, high + 1), function(edges), found))
 
-    def _unit_of(self, times: Words) -> Words:
-        """The numbers of the units of time that times are in."""
-        return (times - self.offset_us) // self.unit_us
+    def _unit_of(self, time: Time) -> Time:
+        """The number of the unit of time that a time is in, or those of some."""
+        return (time - self.offset_us) // self.unit_us
 
     def edges(self, low_us: int, high_us: int) -> Words:
         """All edges from one time to before another, in order."""
@@ -254,11 +254,11 @@ class Slices:
 
     def first_from(self, time_us: int) -> int:
         """The number of the first slice that begins at a time or later."""
-        return (self.after(time_us) - self.offset_us) // self.unit_us
+        return self._unit_of(self.after(time_us))
 
     def open_at(self, time_us: int) -> int:
         """The number of the first slice that has not ended at a time."""
-        return (self.before(time_us) - self.offset_us) // self.unit_us
+        return self._unit_of(self.before(time_us))
 
     def numbers_at(self, times: Words) -> Words:
         """The numbers of all slices that any of the times is in."""

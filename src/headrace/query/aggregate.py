@@ -80,7 +80,7 @@ SYNONYMS: Mapping[str, str] = {
 }
 
 
-BLIND_TO_REPEATS = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "any_value"})
+_BLIND_TO_REPEATS = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "any_value"})
 """The functions to which it does not matter how often a value comes: DISTINCT says nothing to them."""
 
 
@@ -99,9 +99,12 @@ class Aggregate:
     @property
     def kind(self) -> Kind:
         """The kind of work; DISTINCT makes any aggregate whose value depends on repeats a holistic one."""
-        if self.distinct and self.function.name not in BLIND_TO_REPEATS:
-            return max(self.function.kind, Kind.HOLISTIC, key=list(Kind).index)
-        return self.function.kind
+        return max(self.function.kind, Kind.HOLISTIC, key=list(Kind).index) if self.once else self.function.kind
+
+    @property
+    def once(self) -> bool:
+        """Whether equal arguments count once, and that matters."""
+        return self.distinct and self.function.name not in _BLIND_TO_REPEATS
 
 
 def peel(node: exp.Expr) -> tuple[exp.Anonymous | None, exp.Filter | None, exp.WithinGroup | None, bool]:

@@ -13,6 +13,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import did_you_mean
+from headrace.query.dialect import CLAUSES
 from headrace.query.expression import STRINGS, Expression, as_written
 from headrace.query.interval import parse_count_us, parse_interval_us
 from headrace.query.source import Source
@@ -24,18 +25,7 @@ _FORM = "write [RANGE '18 min' SLIDE '15 min' OFFSET '1 min']; SLIDE and OFFSET 
 # What a table's name and its alias are made of.
 _NAMES = SparkParser.TABLE_ALIAS_TOKENS | {TokenType.DOT, TokenType.ALIAS}
 # Where a bracket ends, or where one that was never closed is known for it.
-_ENDS = frozenset(
-    {
-        TokenType.R_BRACKET,
-        TokenType.L_BRACKET,
-        TokenType.R_PAREN,
-        TokenType.WHERE,
-        TokenType.GROUP_BY,
-        TokenType.HAVING,
-        TokenType.ORDER_BY,
-        TokenType.LIMIT,
-    }
-)
+_ENDS = CLAUSES | {TokenType.R_BRACKET, TokenType.L_BRACKET, TokenType.R_PAREN, TokenType.LIMIT}
 
 
 @dataclass(frozen=True, slots=True)

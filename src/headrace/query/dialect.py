@@ -30,16 +30,9 @@ _SPECIAL_SYNTAX = frozenset({"CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION
 Node = TypeVar("Node", bound=exp.Expr)
 
 _TYPES_OR_FUNCTIONS = (TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT)
-_AFTER_NO_COMMA = frozenset(
-    {
-        TokenType.COMMA,
-        TokenType.R_PAREN,
-        TokenType.FROM,
-        TokenType.WHERE,
-        TokenType.GROUP_BY,
-        TokenType.HAVING,
-    }
-)
+CLAUSES = frozenset({TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY})
+"""What begins the next clause wherever it stands; LIMIT may be a column's name."""
+_AFTER_NO_COMMA = CLAUSES | {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 
 
 class SyntaxFault(ParseError):

@@ -137,8 +137,8 @@ class InputError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What workers read themselves: these columns, what they make of them (the plan's inputs, in their order), and
-    for each task its row groups and its stretch of `time`."""
+    """What workers read themselves: these columns, what they make of them (the plan's inputs), and for each task
+    its row groups and its stretch of `time`."""
 
     names: tuple[str, ...]
     inputs: Inputs
@@ -233,8 +233,9 @@ def plan_reading(
     for answer in plan.answers:
         for expression in answer.inputs:
             users.setdefault(expression, answer.query.name)
-    together = _together(plan, inputs, ways)
-    apart = Inputs(tuple(expression for expression in inputs if expression not in together), (*together,))
+    together, roots = _together(plan, ways), [plan.nodes[root] for root in plan.roots]
+    values = {e for node in roots for e in (*node.keys, *(a for state in node.states for a in state.arguments))}
+    apart = Inputs(tuple(e for e in inputs if e not in together or e in values), (*together,))
     made = []
     for expression in apart.expressions:
         user = f"query '{users[expression]}' failed: " if expression in users else ""
@@ -255,14 +256,14 @@ def plan_reading(
     return Reading(*read, tuple(deal_row_groups(groups, tasks)), None)
 
 
-def _together(plan: Plan, inputs: Sequence[Expression], ways: Ways) -> Mapping[Expression, Evaluator]:
+def _together(plan: Plan, ways: Ways) -> Mapping[Expression, Evaluator]:
     """The conditions of records that are computed together, where that takes less."""
     nodes = [plan.nodes[root] for root in plan.roots]
     asked = dict.fromkeys(condition for node in nodes for condition in (*node.marks, *node.any_of))
     found = {}
     for expression in asked:
         way = ways[expression]
-        if isinstance(way, Evaluator) and way.names and not way.node.raises:
+        if isinstance(way, Evaluator) and way.tells:
             found[expression] = way
     return found if found and Cells((*found.values(),)).pays else {}
 
@@ -359,7 +360,7 @@ def learn_filters(
 def _compiled_filter(where: Expression, facts: Facts, session: Session) -> Evaluator | None:
     """A condition of columns that raises for no record; None where it is no such, or is not known."""
     how = _evaluator(where, facts, session)
-    return how if how is not None and how.names and not how.node.raises else None
+    return how if how is not None and how.tells else None
 
 
 def _evaluator(expression: Expression, facts: Facts, session: Session) -> Evaluator | None:

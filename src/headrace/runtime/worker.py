@@ -89,7 +89,7 @@ def shared_out(items: Iterable[_Item], size: Callable[[_Item], float], most: int
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """All that a worker has to know of a plan.
+    """All that has to be known of a plan to run it.
 
     `schemas` are those of the answers' columns, and `conditions` those that can be computed of rows.
     """

@@ -10,7 +10,7 @@ Spark's ANSI mode is taken for granted, and that no function of the session hide
 | types.py | the types that Spark gives, decimals above all |
 | operators.py, functions.py | which node an operator or a function of SQL becomes |
 | numbers.py, text.py, time.py | what Spark computes otherwise than Arrow: overflow, NaN, LIKE, time zones |
-| cells.py | many conditions at a time |
+| cuts.py, cells.py | many conditions at a time |
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ class Evaluator:
     names: tuple[str, ...]
     node: Node
     result: pa.DataType
+
+    @property
+    def tells(self) -> bool:
+        """Whether it reads columns, and raises for no record: as a condition, it tells records apart."""
+        return bool(self.names) and not self.node.raises
 
     def __call__(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         """The values, of just the type `result`; an expression without columns gives as many as any column has.

@@ -10,6 +10,8 @@ state:
 | difference.py | that it can be taken away again (counts and sums) | constant | one state (floats: five words) |
 | two_stacks.py | nothing | constant, and for all windows together their slices | one state |
 | tree.py | nothing | the logarithm of its slices | two states, for any number of kinds of windows |
+
+And for filters, what those have that contain each other: nested.py, by one walk for a chain of them.
 """
 
 from headrace.kernel.windows.lanes import MOST_FOUND, Groups, Kinds, Lanes

@@ -89,11 +89,13 @@ def _part(starts, lane_ends, kinds, ranks, most, order, found):  # type: ignore[
     for lane in range(len(lane_ends)):
         end = lane_ends[lane]
         while begin < end:
-            start, until = starts[np.uint64(begin)], begin
+            start, until, top = starts[np.uint64(begin)], begin, np.int64(0)
             while until < end and starts[np.uint64(until)] == start:
-                places[np.uint64(ranks[np.uint64(kinds[np.uint64(until)])])] += 1
+                own = np.uint64(ranks[np.uint64(kinds[np.uint64(until)])])
+                places[own] += 1
+                top = max(top, np.int64(own))
                 until += 1
-            for rank in range(most, -1, -1):
+            for rank in range(top, -1, -1):
                 count = places[np.uint64(rank)]
                 places[np.uint64(rank)] = rows
                 if count and rank:
@@ -101,11 +103,11 @@ def _part(starts, lane_ends, kinds, ranks, most, order, found):  # type: ignore[
                     found[0, parts], found[1, parts], found[2, parts], found[3, parts] = lane, start, rows, rank
                     parts += 1
             # Rows of rank 0 are behind the others, and the next group is written over them.
-            for i in range(begin, until):
+            for i in range(begin, until if top else begin):
                 own = np.uint64(ranks[np.uint64(kinds[np.uint64(i)])])
                 order[np.uint64(places[own])] = i
                 places[own] += 1
-            places[:] = 0
+            places[: top + 1] = 0
             begin = until
     return rows, parts
 
