@@ -35,6 +35,7 @@ def problems(text: str, columns: list[str] | None = COLUMNS) -> tuple[Problem, .
         ("SELECT count(*) FROM t WHERE", "WHERE", "something is missing after 'WHERE'", ""),
         ("SELECT count(*) FROM t GROUP BY", "GROUP BY", "GROUP BY names no key", "name the keys"),
         ("SELECT count(*) FROM t WHERE s = 'abc", "'", "no closing '", ""),
+        ("SELECT count(*) -- it's all\nFROM t WHERE s = \"abc", '"', 'no closing "', ""),
         ("DROP TABLE t", "DROP TABLE t", "only SELECT", ""),
         ("SELECT 1; SELECT 2", "2", "expected one statement", ""),
     ],

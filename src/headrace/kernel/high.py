@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from headrace.kernel.conditions import Conditions
 from headrace.kernel.due import Due
 from headrace.kernel.narrow import Column, slot_of
 from headrace.kernel.parent import Parent
-from headrace.kernel.piece import Piece, pack
+from headrace.kernel.piece import Piece, Ready, pack
 from headrace.kernel.records import Coding
 from headrace.kernel.reduce import Coded, Reducer, as_rows
 from headrace.kernel.rows import Rows
@@ -21,6 +22,10 @@ _TOGETHER = 1 << 18
 """Rows that wait for others, at most."""
 _MOST_APART = 1 << 19
 """Rows that stay apart, at most: more of them take less memory as groups."""
+
+
+Given = tuple[int, Sequence[Column], int]
+"""A partial: its node, its columns and how many rows they have."""
 
 
 class Lot(NamedTuple):
@@ -106,12 +111,12 @@ class HighLevel:
 def merge_lots(
     plan: Plan,
     buckets: int,
-    lots: Mapping[Lot, Iterable[tuple[int, Sequence[Column], int]]],
+    lots: Mapping[Lot, Iterable[Given]],
     conditions: Conditions,
     measures: Measures | None = None,
     due: Due | None = None,
 ) -> Iterator[Piece]:
-    """All that comes of lots, one after another; their partials come as nodes with what `HighLevel.add` takes."""
+    """All that comes of lots, one after another."""
     always = {*homes(plan, buckets, False), *homes(plan, buckets, True)}
     for lot in sorted(lots):
         last = plan.split_at(lot.dealt) is not None
@@ -119,6 +124,26 @@ def merge_lots(
         for partial in lots[lot]:
             level.add(*partial)
         yield from level.finish()
+
+
+def meet_all(plan: Plan, pieces: Iterable[Piece], buckets: int, conditions: Conditions) -> Iterator[Ready]:
+    """All that comes of a low level's pieces, both times that rows meet, in one process."""
+    for last in (False, True):
+        lots: dict[Lot, list[Given]] = {home: [] for home in homes(plan, buckets, last)}
+        passing: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, Ready):
+                yield piece
+            elif is_for(plan, piece.node, last):
+                for bucket, first, end, _ in piece.parts:
+                    own = lots.setdefault(Lot.of(plan, piece.node, bucket), [])
+                    own.append((piece.node, [c.slice(first, end - first) for c in piece.columns], end - first))
+            else:
+                passing.append(piece)
+        pieces = itertools.chain(passing, merge_lots(plan, buckets, lots, conditions))
+    for piece in pieces:
+        assert isinstance(piece, Ready), "rows meet twice at most"
+        yield piece
 
 
 class _Meeting:

@@ -24,7 +24,7 @@ from headrace.kernel.records import Coding, Inputs, Records
 from headrace.kernel.rows import Rows
 from headrace.plan.levels import row_bytes, table_row_bytes
 from headrace.plan.plan import Node, Plan
-from headrace.plan.slices import Times, Windows
+from headrace.plan.slices import FOREVER_US, Times, Windows
 from headrace.query import Expression
 
 _TABLE_SHARE = 2
@@ -191,7 +191,7 @@ class LowLevel:
 
     def _send(self, stage: _Stage, rows: Rows) -> Iterator[Piece]:
         if self._open_from is not None and stage.node.slices is not None:
-            rows = only(rows, (stage.node.slices.first_from(self._open_from[stage.index]), _FOREVER))
+            rows = only(rows, (stage.node.slices.first_from(self._open_from[stage.index]), FOREVER_US))
         self.measures.node(stage.index).add(0, len(rows), rows.nbytes, 0.0)
         yield from send(self._plan, stage.index, rows, self._buckets, self._open_from is not None)
         if self._plan.carries(stage.index):
@@ -222,7 +222,7 @@ class _Stage:
         """
         self._above = above
         self._enough = enough
-        self._passed = -_FOREVER, -_FOREVER
+        self._passed = -FOREVER_US, -FOREVER_US
         """Of the rows that have gone on last: since when their slices had ended, and until when."""
         self._complete: list[Rows] = []
         """Windows all of whose slices came at a time: they need not gather."""
@@ -277,7 +277,7 @@ class _Stage:
 
     def take_last(self) -> Iterator[tuple[Rows, bool]]:
         """All rows, which leave, and whether they are known to be complete: there are no more to come."""
-        self._passed = self._passed[1], _FOREVER
+        self._passed = self._passed[1], FOREVER_US
         yield from self._take_complete()
         yield self.take(), False
 
@@ -333,17 +333,15 @@ class _Stage:
             self._left |= set(self.node.slices.numbers_at(times).tolist())
 
 
-_FOREVER = 2**62
-"""Beyond any time, and the number of any slice."""
-_ALWAYS = -_FOREVER, _FOREVER
+_ALWAYS = -FOREVER_US, FOREVER_US
 
 
 def _whole_slices(slices: Times | None, own: Stretch | None) -> tuple[int, int]:
     """The first slice that lies inside a stretch of time, and the first one after that does not."""
     if slices is None or own is None or slices.time != own.time:
         return 0, 0
-    first = -_FOREVER if own.start_us is None else slices.first_from(own.start_us)
-    end = _FOREVER if own.end_us is None else slices.open_at(own.end_us)
+    first = -FOREVER_US if own.start_us is None else slices.first_from(own.start_us)
+    end = FOREVER_US if own.end_us is None else slices.open_at(own.end_us)
     return first, end
 
 

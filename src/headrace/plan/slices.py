@@ -24,6 +24,8 @@ from headrace.query.interval import UNIT_US, format_interval
 
 Time = TypeVar("Time", int, Words)
 """One time, or many; or numbers of slices."""
+FOREVER_US = 2**62
+"""Beyond any time, and the number of any slice."""
 
 _COUNTED = 1 << 12
 """Edges that are looked at to tell how long slices are."""
@@ -339,7 +341,11 @@ class Windows:
 
     def open_at(self, time_us: Time) -> Time:
         """The number of the first window that has not ended at a time, or for each of some."""
-        return (time_us - self.window.range_us - self.offset_us) // self.window.slide_us + 1
+        window = self.window
+        first: Time = first_open.py_func(  # type: ignore[no-untyped-call]
+            time_us, window.range_us, window.slide_us, self.offset_us
+        )
+        return first
 
     def numbers_at(self, times: Words) -> Words:
         """The numbers of all windows that any of the times is in."""
@@ -358,6 +364,12 @@ class Windows:
 
 Times = Slices | Windows
 """What the rows of a node are about."""
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def first_open(time_us, range_us, slide_us, offset_us):  # type: ignore[no-untyped-def]
+    """The number of the first window that has not ended at a time."""
+    return (time_us - range_us - offset_us) // slide_us + 1
 
 
 @numba.njit(nogil=True, cache=True)

@@ -107,6 +107,12 @@ class Aggregate:
         return self.distinct and self.function.name not in _BLIND_TO_REPEATS
 
 
+def after_grouping(select: exp.Expr) -> list[exp.Expr]:
+    """The parts of a query that may have aggregates in them: its outputs, HAVING and ORDER BY."""
+    clauses = (*select.expressions, select.args.get("having"), select.args.get("order"))
+    return [clause for clause in clauses if clause is not None]
+
+
 def peel(node: exp.Expr) -> tuple[exp.Anonymous | None, exp.Filter | None, exp.WithinGroup | None, bool]:
     """A call without what may follow it: (call, FILTER, WITHIN GROUP, whether IGNORE NULLS stands there)."""
     where: exp.Filter | None = None

@@ -15,9 +15,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from headrace.errors import did_you_mean
 from headrace.query.dialect import CLAUSES
 from headrace.query.expression import STRINGS, Expression, as_written
-from headrace.query.interval import parse_count_us, parse_interval_us
 from headrace.query.source import Source
-from headrace.query.window import Duration, Window, WindowFault, make_window
+from headrace.query.window import Duration, Window, WindowFault, make_window, read_length_us
 
 PARTS = ("RANGE", "SLIDE", "OFFSET")
 _FORM = "write [RANGE '18 min' SLIDE '15 min' OFFSET '1 min']; SLIDE and OFFSET may be left out"
@@ -131,13 +130,9 @@ def _duration(word: Token, tokens: list[Token], source: Source) -> tuple[Duratio
 
 def _value_us(token: Token, source: Source) -> int:
     span = (token.start, token.end + 1)
-    if token.token_type in STRINGS:
-        try:
-            return parse_interval_us(token.text, short=True)
-        except ValueError as error:
-            raise WindowFault(str(error), span) from error
-    count_us = parse_count_us(source.cut(span))
-    if count_us is None:
+    quoted = token.text if token.token_type in STRINGS else None
+    length_us = read_length_us(quoted, source.cut(span), span, short=True)
+    if length_us is None:
         message = f"'{source.cut(span)}' is no duration"
         raise WindowFault(message, span, "write it in quotes, such as '18 min' or '1 hour 30 minutes'")
-    return count_us
+    return length_us

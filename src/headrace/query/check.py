@@ -10,7 +10,7 @@ from sqlglot.errors import TokenError
 
 from headrace.errors import Problem, did_you_mean
 from headrace.query.aggregate import find_aggregates
-from headrace.query.dialect import SyntaxFault, span_of
+from headrace.query.dialect import SyntaxFault, blank_comments, span_of
 from headrace.query.expression import column_parts
 from headrace.query.functions import BARE_FUNCTIONS, spark_functions
 from headrace.query.source import Source
@@ -155,7 +155,7 @@ def _misspelt_keyword(source: Source, fault: SyntaxFault) -> tuple[str, tuple[in
 def _unclosed(source: Source, fault: TokenError) -> Problem:
     missing = re.search(r"Missing (\S+) from", str(fault.__cause__ or fault))
     quote = missing[1] if missing else "'"
-    opened = _last_open(source.text, quote)
+    opened = _last_open(blank_comments(source.text), quote)
     return source.problem(f"no closing {quote} for what begins here", (opened, opened + 1))
 
 

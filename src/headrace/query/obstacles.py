@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from headrace.query.aggregate import find_aggregates, parse_aggregate, peel
+from headrace.query.aggregate import after_grouping, find_aggregates, parse_aggregate, peel
 from headrace.query.condition import conjuncts, is_constant
 from headrace.query.dialect import span_of
 from headrace.query.functions import BARE_FUNCTIONS, NOT_REPEATABLE, spark_functions
@@ -113,9 +113,7 @@ def _calls(select: exp.Expr, source: Source, columns: Collection[str]) -> Found:
             yield "the current time, which differs from run to run", node
         elif isinstance(node, exp.Anonymous):
             yield from _call(node)
-    for clause in (*select.expressions, select.args.get("having"), select.args.get("order")):
-        if clause is None:
-            continue
+    for clause in after_grouping(select):
         for node in find_aggregates(clause):
             yield from _aggregate(node, source)
 

@@ -16,7 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from headrace.errors import QueryError
-from headrace.query.aggregate import Aggregate, find_aggregates, parse_aggregate
+from headrace.query.aggregate import Aggregate, after_grouping, find_aggregates, parse_aggregate
 from headrace.query.bracket import Bracket, cut_bracket
 from headrace.query.check import check_clauses, check_names, syntax_problem
 from headrace.query.dialect import SyntaxFault, parse_statement, span_of, tokenize
@@ -127,10 +127,7 @@ class _Parse:
     def _shareable(self, select: exp.Select) -> Query:
         grouping = list(self._grouping(select))
         order = select.args.get("order")
-        clauses = [
-            *select.expressions,
-            *(select.args[key] for key in ("having", "order") if select.args.get(key)),
-        ]
+        clauses = after_grouping(select)
         try:
             window = self._window(select, grouping)
             stray = self._stray_window(select, grouping, window)

@@ -97,6 +97,13 @@ class Query:
         return not self.obstacles
 
     @property
+    def after_grouping(self) -> tuple[Expression, ...]:
+        """What is computed of groups: outputs, the items of ORDER BY, and HAVING."""
+        outputs = (output.expression for output in self.outputs)
+        having = (self.having,) if self.having is not None else ()
+        return (*outputs, *(item.expression for item in self.order), *having)
+
+    @property
     def plain(self) -> str:
         """The text as plain Spark reads it: what the user wrote, but for a window in brackets."""
         return self.sql if self.bracketed else self.text

@@ -135,20 +135,29 @@ def make_window(
     return Window(time, range_.us, slide.us, offset.us)
 
 
+def read_length_us(
+    quoted: str | None, plain: str, span: tuple[int, int] | None, short: bool = False
+) -> int | None:
+    """The length that a text in quotes says, or a plain number of microseconds; None for anything else."""
+    if quoted is None:
+        return parse_count_us(plain)
+    try:
+        return parse_interval_us(quoted, short=short)
+    except ValueError as error:
+        raise WindowFault(str(error), span) from error
+
+
 def _duration_us(node: exp.Expr, source: Source) -> int:
     if isinstance(node, exp.Paren):
         return _duration_us(node.this, source)
     if isinstance(node, exp.Neg):
         return -_duration_us(node.this, source)
+    span, quoted = span_of(node), None
     if isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string):
-        try:
-            return parse_interval_us(node.name)
-        except ValueError as error:
-            raise WindowFault(str(error), span_of(node)) from error
-    span = span_of(node)
-    count_us = parse_count_us(source.cut(span)) if span else None
-    if count_us is not None:
-        return count_us
+        quoted = node.name
+    length_us = read_length_us(quoted, source.cut(span) if span else "", span)
+    if length_us is not None:
+        return length_us
     if isinstance(node, exp.Interval):
         raise WindowFault("Spark's window() takes a text such as '10 minutes', not an INTERVAL", span)
     raise UnreadWindow

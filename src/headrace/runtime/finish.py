@@ -98,7 +98,7 @@ def _replacements(query: Query, groups: GroupNames) -> Iterator[tuple[Expression
     for key, name in zip(query.keys, groups.keys, strict=True):
         if key.column != name:
             yield key, quote_name(name)
-    for expression in _expressions(query):
+    for expression in query.after_grouping:
         source = Source(expression.sql, query.name)
         for node in find_aggregates(expression.tree):
             aggregate = parse_aggregate(node, source)
@@ -107,10 +107,3 @@ def _replacements(query: Query, groups: GroupNames) -> Iterator[tuple[Expression
         for node in expression.tree.find_all(exp.Anonymous):
             if is_window_call(node) and span_of(node):
                 yield Expression.of(source, node), WINDOW
-
-
-def _expressions(query: Query) -> Iterator[Expression]:
-    yield from (output.expression for output in query.outputs)
-    yield from (item.expression for item in query.order)
-    if query.having is not None:
-        yield query.having

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,10 +23,10 @@ from headrace.bench.sharing.workloads import QuerySet
 from headrace.errors import BenchError
 from headrace.kernel.conditions import Conditions
 from headrace.kernel.evaluate import compile_expression
-from headrace.kernel.high import Lot, homes, is_for, merge_lots
+from headrace.kernel.high import meet_all
 from headrace.kernel.low import LowLevel, Stretch, plan_inputs, table_bytes
-from headrace.kernel.narrow import Column, array_of
-from headrace.kernel.piece import Partial, Piece, Ready
+from headrace.kernel.narrow import array_of
+from headrace.kernel.piece import Piece, Ready
 from headrace.plan.build import Planner
 from headrace.plan.costs import Costs, load_costs
 from headrace.plan.guard import guarded
@@ -84,7 +84,7 @@ class Prepared:
 
     def run(self) -> Iterator[Ready]:
         """All answers, in parts."""
-        return _through(self.plan, self._low(), self.buckets, self.conditions)
+        return meet_all(self.plan, self._low(), self.buckets, self.conditions)
 
     def _low(self) -> Iterator[Piece]:
         inputs = self.reading.inputs
@@ -177,39 +177,6 @@ def _read(
     (task,) = reading.tasks
     batches = tuple(read_task(task, reading.names))
     return Prepared(plan, reading, batches, reading.stretch(task), conditions, buckets)
-
-
-def _through(plan: Plan, pieces: Iterator[Piece], buckets: int, conditions: Conditions) -> Iterator[Ready]:
-    """Pieces of the low level to answers; rows may come a last time where a node's groups are still apart."""
-    for last in (False, True):
-        waiting: dict[Lot, list[tuple[int, Sequence[Column], int]]] = {}
-        passing: list[Piece] = []
-        for piece in pieces:
-            if isinstance(piece, Ready):
-                yield piece
-            elif is_for(plan, piece.node, last):
-                for bucket, first, end, _ in piece.parts:
-                    columns = [column.slice(first, end - first) for column in piece.columns]
-                    lot = Lot.of(plan, piece.node, bucket)
-                    waiting.setdefault(lot, []).append((piece.node, columns, end - first))
-            else:
-                passing.append(piece)
-        pieces = _high(plan, waiting, passing, buckets, last, conditions)
-    for piece in pieces:
-        assert not isinstance(piece, Partial), "rows meet twice at most"
-        yield piece
-
-
-def _high(
-    plan: Plan,
-    waiting: dict[Lot, list[tuple[int, Sequence[Column], int]]],
-    passing: list[Piece],
-    buckets: int,
-    last: bool,
-    conditions: Conditions,
-) -> Iterator[Piece]:
-    yield from passing
-    yield from merge_lots(plan, buckets, {**dict.fromkeys(homes(plan, buckets, last), ()), **waiting}, conditions)
 
 
 def _check(piece: Ready) -> Sum:

@@ -22,7 +22,7 @@ from headrace.kernel.reduce import reduce
 from headrace.kernel.rows import Rows
 from headrace.kernel.strided import Field, Strided
 from headrace.kernel.windows import difference, directly, nested, tree, two_stacks
-from headrace.plan.slices import Slices, Times, Windows
+from headrace.plan.slices import Slices, Times, Windows, first_open
 
 _FEW = 4
 """Windows of so many slices are combined directly."""
@@ -266,12 +266,6 @@ def _in_order(lane_of, starts, lanes):  # type: ignore[no-untyped-def]
     return order, ends[:lanes]
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
-def _first_open(time_us, range_us, slide_us, offset_us):  # type: ignore[no-untyped-def]
-    """The number of the first window that has not ended at a time, as `Windows.open_at` tells it."""
-    return (time_us - range_us - offset_us) // slide_us + 1
-
-
 @numba.njit(nogil=True, cache=True)
 def _most_windows(starts, lane_ends, shapes):  # type: ignore[no-untyped-def]
     """For each kind how many windows there are at most."""
@@ -280,7 +274,7 @@ def _most_windows(starts, lane_ends, shapes):  # type: ignore[no-untyped-def]
     for end in lane_ends:
         for kind in range(len(shapes) if begin < end else 0):
             range_us, slide_us, offset_us = shapes[kind]
-            first = _first_open(starts[begin], range_us, slide_us, offset_us)
+            first = first_open(starts[begin], range_us, slide_us, offset_us)
             last = (starts[end - 1] - offset_us) // slide_us
             most[kind] += min(last - first + 1, (end - begin) * (-(-range_us // slide_us)))
         begin = end
@@ -308,7 +302,7 @@ def _find_windows(starts, lane_ends, shapes, ahead, found):  # type: ignore[no-u
             earliest, latest, opens, number = np.int64(0), np.int64(-1), np.int64(0), np.int64(0)
             if begin < end:
                 earliest, latest = starts[begin], starts[end - 1]
-                number = _first_open(earliest, range_us, slide_us, offset_us)
+                number = first_open(earliest, range_us, slide_us, offset_us)
                 opens = number * slide_us + offset_us
             while opens <= latest:
                 first, last, closes = begin, end, opens + range_us
@@ -331,7 +325,7 @@ def _find_windows(starts, lane_ends, shapes, ahead, found):  # type: ignore[no-u
                         last += 1
                 if first == last:
                     # No row is in it: the next one is the first that has the row after it.
-                    number = _first_open(starts[np.uint64(first)], range_us, slide_us, offset_us)
+                    number = first_open(starts[np.uint64(first)], range_us, slide_us, offset_us)
                     opens = number * slide_us + offset_us
                     continue
                 place = np.uint64(count)

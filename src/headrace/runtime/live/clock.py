@@ -16,11 +16,10 @@ import numpy as np
 from headrace.algebra.ops import Words
 from headrace.kernel.due import Numbers
 from headrace.plan.plan import Plan
-from headrace.plan.slices import Windows
+from headrace.plan.slices import FOREVER_US, Windows
 from headrace.query import Window
 from headrace.runtime.live.log import Standing
 
-FOREVER_US = 2**62
 """Later than any time."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -106,3 +105,11 @@ def given_before(window: Window, standing: Standing, times: Words) -> Words:
     ended = np.minimum(windows.first_from(times + 1), end)
     count: Words = np.clip(ended - np.maximum(windows.open_at(times), first), 0, None)
     return count
+
+
+def given_before_sql(window: Window, standing: Standing, moment: str) -> str:
+    """SQL: whether any window of a record has been given already, by its time in microseconds."""
+    offset_us, (first, end) = Windows(window).offset_us, given_windows(window, standing)
+    earliest = f"floor(({moment} - {window.range_us} - {offset_us}) / {window.slide_us}D) + 1"
+    latest = f"floor(({moment} - {offset_us}) / {window.slide_us}D)"
+    return f"least({latest}, {end - 1}) >= greatest({earliest}, {first})"

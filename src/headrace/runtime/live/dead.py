@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headrace.plan.slices import Windows
 from headrace.query import Window
 from headrace.query.query import quote_name
-from headrace.runtime.live.clock import given_windows
+from headrace.runtime.live.clock import given_before_sql
 from headrace.runtime.live.files import Folder, take_written
 from headrace.runtime.live.log import Given, Standing
 from headrace.runtime.live.version import Version
@@ -54,11 +53,7 @@ def write_letters(
 
 def _is_late(name: str, window: Window, standing: Standing, moment: str, version: Version) -> str:
     """SQL: whether some window of a record has been given already."""
-    offset_us, (first, end) = Windows(window).offset_us, given_windows(window, standing)
-    where = version.queries[name].where
-    earliest = f"floor(({moment} - {window.range_us} - {offset_us}) / {window.slide_us}D) + 1"
-    latest = f"floor(({moment} - {offset_us}) / {window.slide_us}D)"
-    inside = f"least({latest}, {end - 1}) >= greatest({earliest}, {first})"
+    inside, where = given_before_sql(window, standing, moment), version.queries[name].where
     return f"({inside})" if where is None else f"({inside}) AND ({where.sql})"
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headrace.kernel.due import Numbers
+from headrace.plan.slices import FOREVER_US
 from headrace.query import Window
-from headrace.runtime.live.clock import FOREVER_US, Clock, due, open_from, still_open
+from headrace.runtime.live.clock import Clock, due, open_from, still_open
 from headrace.runtime.live.compact import compacted
 from headrace.runtime.live.dead import LETTERS, write_letters
 from headrace.runtime.live.emit import Emitter

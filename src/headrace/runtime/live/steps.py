@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.kernel.due import Due, Numbers
-from headrace.plan.slices import Windows
+from headrace.plan.slices import FOREVER_US, Windows
 from headrace.query import Window
-from headrace.runtime.live.clock import FOREVER_US
 from headrace.runtime.live.log import Entry
 from headrace.runtime.live.version import Version
 
